@@ -13,6 +13,7 @@
 #include "runtime/state/Manifest.h"
 #include "runtime/state/Safetensors.h"
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -51,6 +52,8 @@ public:
   /// optimizer state (in any of the processes) is not finite, nothing is written and older checkpoints stay: an error
   /// that names it, or a warning (once) where the options say so.
   Status save(const CheckpointInfo &info, const std::vector<RankState> &ranks);
+  /// The error of the checkpoint before, if writing it has ended; does not wait.
+  Status check() { return hasEnded ? finish() : Status::ok(); }
   /// Waits until everything is written.
   Status finish();
 
@@ -59,6 +62,7 @@ private:
 
   CheckpointOptions options;
   std::thread thread;
+  std::atomic<bool> hasEnded{false}; ///< the thread has set `lastStatus`
   Status lastStatus;
   bool hasWarned = false;
 };

@@ -166,6 +166,7 @@ Status CheckpointWriter::save(const CheckpointInfo &info, const std::vector<Rank
       return refuse(info, problem);
   thread = std::thread([this, info, copies, memory = std::move(memory)] {
     lastStatus = guarded([&] { return saveCheckpoint(options, info, *copies); });
+    hasEnded = true;
   });
   return Status::ok();
 }
@@ -184,6 +185,7 @@ Status CheckpointWriter::refuse(const CheckpointInfo &info, const std::string &p
 Status CheckpointWriter::finish() {
   if (thread.joinable())
     thread.join();
+  hasEnded = false;
   return std::exchange(lastStatus, Status::ok());
 }
 

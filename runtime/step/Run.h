@@ -79,6 +79,7 @@ private:
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
+  std::string weightsInTheWay() const;
   Status compareSettings(Communicator &self) const;
   /// Whether ranks have parts of parameters at all times, and compute what is not split each for itself.
   bool hasPlacedParameters() const;
@@ -92,6 +93,15 @@ private:
   Status setUpReports();
   Status reportSetUp(int index);
   void printHead() const;
+
+  // RunHistory.cpp
+  /// The folder of the run that the checkpoint is of; nothing if it lies elsewhere.
+  std::optional<RunFolder> folderOfCheckpoint() const;
+  /// What a checkpoint says of how it was trained, by name.
+  std::map<std::string, std::string> courseAt(int64_t step) const;
+  void warnOfOtherCourse(const CheckpointInfo &info) const;
+  void printResumed() const;
+  void printEvaluated() const;
 
   // RunEvaluation.cpp
   Status openEvaluation();
@@ -124,6 +134,7 @@ private:
   Status saveCheckpoint(int64_t step);
   Status checkReplicas(int64_t step, const std::vector<RankState> &views);
   Status finish(int index);
+  Status exportWeights(int index);
   Status finishEarly(int index, const EarlyEnd &end);
   Status leaveResumable();
   /// Global index of the first sample after a step: of the step, not of the loader, which may be ahead.

@@ -38,6 +38,7 @@ Status Run::saveCheckpoint(int64_t step) {
   info.extra = dataOrder();
   info.extra["data"] = options.data;
   info.extra["artifact"] = options.artifact;
+  info.extra.merge(courseAt(step));
   lastCheckpoint = step;
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
   std::vector<RankState> views = viewsOf(staged);
@@ -49,7 +50,12 @@ Status Run::saveCheckpoint(int64_t step) {
 Status Run::checkReplicas(int64_t step, const std::vector<RankState> &views) {
   if (!replicas->exist() || lastCompared == step)
     return Status::ok();
-  TESSERA_RETURN_IF_ERROR(replicas->compare(step, views, firstRank(), *world.front()));
+  if (Status same = replicas->compare(step, views, firstRank(), *world.front()); !same.isOk()) {
+    // All processes come here: the checkpoint that they are writing is the one to go on from.
+    if (Status written = checkpoints->finish(); !written.isOk())
+      return same.withContext(written.message());
+    return same;
+  }
   lastCompared = step;
   return Status::ok();
 }
@@ -61,8 +67,13 @@ Status Run::finish(int index) {
   if (options.checkpointEvery > 0 && lastCheckpoint != options.steps)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
-  if (options.noExport)
-    return Status::ok();
+  if (!options.noExport)
+    TESSERA_RETURN_IF_ERROR(exportWeights(index));
+  return isRoot(index) ? folder->recordEnd(options.steps) : Status::ok();
+}
+
+/// Of the leaders; rank 0 writes.
+Status Run::exportWeights(int index) {
   std::vector<std::string> storage;
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
   std::vector<RankState> views = viewsOf(staged);

@@ -85,6 +85,8 @@ Status Run::evaluate(int index, int64_t step) {
 /// The state is there; nothing is trained or written.
 Status Run::evaluateOnly(int index) {
   begun = true;
+  if (isRoot(index))
+    printEvaluated();
   TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)));
   if (index == 0 && options.stopSignal)
     stoppedBy = options.stopSignal->load();

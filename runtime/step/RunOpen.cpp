@@ -169,21 +169,57 @@ Result<std::string> Run::chooseCheckpoint() const {
 /// Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
 Status Run::checkFolderIsFree() const {
   std::error_code error;
+  const std::string run = "run folder '" + options.out + "'", way = "remove it or choose another";
+  const std::optional<int64_t> finished = folder->finishedStep();
   if (!checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", folder->checkpointFolder(), error))
-    return Status::ok();
+    return options.resumesAuto() && finished && *finished > options.steps
+               ? TESSERA_ERROR(InvalidArgument, run + " holds a run that has made " + std::to_string(*finished) +
+                                                    " steps, and --steps ends at " + std::to_string(options.steps) +
+                                                    ": its weights and metrics would be replaced; " + way +
+                                                    ", or name the checkpoint that --resume is to go back to")
+               : Status::ok();
+  const int64_t steps = folder->lastStep();
   bool hasCheckpoints = std::filesystem::exists(folder->checkpointFolder(), error) &&
                         !std::filesystem::is_empty(folder->checkpointFolder(), error);
-  bool isEmpty = !folder->holdsSteps() && !hasCheckpoints;
+  if (steps == 0 && !hasCheckpoints) {
+    const std::string weights = weightsInTheWay();
+    return weights.empty()
+               ? Status::ok()
+               : TESSERA_ERROR(InvalidArgument, run + " holds '" + weights + "', which the run would replace; " + way);
+  }
+  if (!options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, run + " already holds a run; resume it, " + way);
   std::string last = folder->lastFingerprint();
-  if (isEmpty || (options.resumesAuto() && last == RunFolder::fingerprintOf(*artifact)))
-    return Status::ok();
-  if (options.resumesAuto())
+  if (last != RunFolder::fingerprintOf(*artifact))
     return TESSERA_ERROR(InvalidArgument,
-                         "run folder '" + options.out + "' holds a run " +
+                         run + " holds a run " +
                              (last.empty() ? "without a run.json" : "of another artifact (" + last + ")") +
-                             " and no checkpoint; remove it or choose another");
-  return TESSERA_ERROR(InvalidArgument,
-                       "run folder '" + options.out + "' already holds a run; resume it, remove it or choose another");
+                             " and no checkpoint; " + way);
+  if (finished)
+    return TESSERA_ERROR(InvalidArgument, run + " holds a run that has made all its " + std::to_string(*finished) +
+                                              " steps and left no checkpoint to go on from: its weights and metrics "
+                                              "would be replaced; " +
+                                              way);
+  if (steps > 0)
+    log::warn("{} holds {} steps of a run that was ended before its first checkpoint: they are done again, and their "
+              "records replaced",
+              run, steps);
+  return Status::ok();
+}
+
+/// What lies in the folder already where the weights will be written; empty: nothing.
+std::string Run::weightsInTheWay() const {
+  const bool hasAdapters = !adaptersOf(*artifact).empty();
+  std::vector<std::string> written;
+  if (options.exportPath.empty() && (!hasAdapters || options.exportLora == "merged" || options.exportLora == "both"))
+    written.push_back(folder->modelPath());
+  if (hasAdapters && options.exportLora != "merged")
+    written.push_back(folder->adapterFolder(/*isAverage=*/false));
+  std::error_code error;
+  for (const std::string &path : written)
+    if (!options.noExport && std::filesystem::exists(path, error))
+      return path;
+  return "";
 }
 
 void Run::releaseFolder(bool isAnyRankRunning) {
@@ -204,6 +240,13 @@ Status Run::checkExport() const {
   std::error_code error; // a name that the system cannot take is no folder
   if (std::filesystem::is_directory(path, error))
     return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
+  if (hasRoot() && std::filesystem::exists(path, error)) {
+    // A run that goes on may find what it wrote itself.
+    if (options.resume.empty())
+      return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
+                                                "' exists and would be replaced; remove it or name another file");
+    log::warn("--export: '{}' exists and will be replaced at the end of the run", options.exportPath);
+  }
   // The run folder is made below.
   if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())
     return Status::ok();

@@ -206,8 +206,10 @@ Status Run::setUpProcess() {
     if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run continues at step " + std::to_string(firstStep));
-    if (firstRank() == 0)
+    if (firstRank() == 0) {
       warnOfOtherOrder(info);
+      warnOfOtherCourse(info);
+    }
   }
   lastCheckpoint = firstStep - 1;
   firstSample = info.dataPosition;
@@ -253,19 +255,23 @@ Status Run::setUpReports() {
   runInfo.threadsPerRank = sessions[0]->threads();
   runInfo.unigramEntropy = unigramEntropy;
   runInfo.samples = numSamples;
+  runInfo.dataFormat = dataFormat;
   launchSeconds["total"] = secondsSince(launched);
   runInfo.launchSeconds = launchSeconds;
-  runInfo.dataFormat = dataFormat;
   std::optional<int64_t> resumedStep;
-  if (!checkpoint.empty())
+  if (!checkpoint.empty()) {
     resumedStep = firstStep - 1;
+    runInfo.resumedFrom = checkpoint;
+    if (std::optional<RunFolder> run = folderOfCheckpoint())
+      runInfo.resumedRun = run->path();
+  }
   runInfo.resumedStep = resumedStep;
+  printHead(); // before the records of earlier steps are changed
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
   if (options.tensorBoard) {
     TESSERA_ASSIGN_OR_RETURN(tensorBoard, TensorBoardWriter::open(folder->tensorBoardFolder(), resumedStep));
   }
-  printHead();
   return Status::ok();
 }
 
@@ -303,8 +309,7 @@ void Run::printHead() const {
     std::printf("; evaluations over %s", evaluation->describeData().c_str());
   std::printf("\n");
   if (!checkpoint.empty())
-    std::printf("resumed from %s after step %lld%s\n", checkpoint.c_str(), static_cast<long long>(firstStep - 1),
-                firstStep > options.steps ? ", which was the last" : "");
+    printResumed();
   std::fflush(stdout);
 }
 

@@ -54,20 +54,62 @@ Status RunFolder::removeLeftOvers() const {
   return Status::ok();
 }
 
-bool RunFolder::holdsSteps() const {
+int64_t RunFolder::lastStep() const {
   std::ifstream stream(metricsPath());
+  int64_t last = 0;
   for (std::string line; std::getline(stream, line);) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("loss"))
-      return true;
+    if (json.is_object() && json.contains("loss") && json.contains("step") && json["step"].is_number_integer())
+      last = std::max(last, json["step"].get<int64_t>());
   }
-  return false;
+  return last;
+}
+
+/// What run.json says; an empty object if there is none that can be read.
+static Json readRunInfo(const std::string &path) {
+  std::ifstream stream(path);
+  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json::object();
+}
+
+std::optional<int64_t> RunFolder::finishedStep() const {
+  const Json json = readRunInfo(runPath());
+  if (auto step = json.find("finished_step"); step != json.end() && step->is_number_integer())
+    return step->get<int64_t>();
+  if (json.contains("resumed_step")) // it goes on, beside the weights that it had
+    return std::nullopt;
+  std::error_code error;
+  return fs::exists(modelPath(), error) ? std::optional(lastStep()) : std::nullopt;
+}
+
+static Status writeRunInfoText(const std::string &path, const Json &json) {
+  return writeFileAtomically(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Status RunFolder::recordEnd(int64_t step) const {
+  Json json = readRunInfo(runPath());
+  json["finished_step"] = step;
+  return writeRunInfoText(runPath(), json);
+}
+
+/// What the run in a folder and those before it say of themselves, the first one first. Of a checkpoint that was taken
+/// out of its run nothing is known.
+static Json runsUpTo(const std::string &folder) {
+  Json last = folder.empty() ? Json::object() : readRunInfo(RunFolder(folder).runPath());
+  Json runs = Json::array();
+  if (last.empty())
+    return runs;
+  if (auto earlier = last.find("earlier"); earlier != last.end() && earlier->is_array())
+    runs = *earlier;
+  for (const char *ofTheMachine : {"earlier", "memory_per_rank", "host", "launch_seconds"})
+    last.erase(ofTheMachine);
+  runs.push_back(std::move(last));
+  return runs;
 }
 
 std::string RunFolder::lastFingerprint() const {
-  std::ifstream stream(runPath());
-  Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("artifact") || !json["artifact"].is_object())
+  Json json = readRunInfo(runPath());
+  if (!json.contains("artifact") || !json["artifact"].is_object())
     return "";
   auto fingerprint = json["artifact"].find("fingerprint");
   return fingerprint != json["artifact"].end() && fingerprint->is_string() ? fingerprint->get<std::string>() : "";
@@ -83,6 +125,16 @@ static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyVa
     for (const artifact::KeyValue *entry : *entries)
       json[entry->key()->str()] = entry->value()->str();
   return json;
+}
+
+/// A run that goes on is still one from the weights that it began with.
+static void keepWeights(Json &json) {
+  const Json &earlier = json["earlier"];
+  if (earlier.empty() || json["settings"].contains("weights") || !earlier.back().contains("settings"))
+    return;
+  const Json &settings = earlier.back()["settings"];
+  if (settings.is_object() && settings.contains("weights"))
+    json["settings"]["weights"] = settings["weights"];
 }
 
 Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) const {
@@ -124,11 +176,15 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     json["samples"] = *info.samples;
   if (!info.dataFormat.empty())
     json["data_format"] = info.dataFormat;
-  if (info.resumedStep)
+  if (info.resumedStep) {
     json["resumed_step"] = *info.resumedStep;
+    json["resumed_from"] = info.resumedFrom;
+    json["earlier"] = runsUpTo(info.resumedRun);
+    keepWeights(json);
+  }
   if (!info.launchSeconds.empty())
     json["launch_seconds"] = info.launchSeconds;
-  return writeFileAtomically(runPath(), json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return writeRunInfoText(runPath(), json);
 }
 
 } // namespace tessera

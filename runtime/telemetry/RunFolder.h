@@ -25,6 +25,8 @@ struct RunInfo {
   std::optional<uint64_t> samples;
   std::string dataFormat; ///< "uint16 tokens (by …)", …
   std::optional<int64_t> resumedStep;
+  std::string resumedFrom; ///< the checkpoint; empty: none
+  std::string resumedRun;  ///< the folder of its run, whose run.json says how the state was made; empty: not known
   std::map<std::string, double> launchSeconds; ///< from the command's begin to the first step, by stage and in total
 };
 
@@ -32,11 +34,16 @@ class RunFolder {
 public:
   /// Makes the folder if it does not exist.
   static Result<RunFolder> create(const std::string &path);
+  /// A folder to read from, which need not exist.
+  explicit RunFolder(std::string root) : root(std::move(root)) {}
 
   /// Removes what a process that was killed was writing. Only for the one that holds the lease.
   Status removeLeftOvers() const;
-  /// Whether a run has made steps here. One that ended before its first step (of bad data, say) left nothing to keep.
-  bool holdsSteps() const;
+  /// The last step that a run has made here. 0: none; one that ended before its first step (of bad data, say) left
+  /// nothing to keep.
+  int64_t lastStep() const;
+  /// The step at which a run ended as it should have, with its weights written; nothing if none has, or goes on since.
+  std::optional<int64_t> finishedStep() const;
   /// Of the artifact that ran here last, as 16 hexadecimal digits; empty if that is not known.
   std::string lastFingerprint() const;
 
@@ -55,10 +62,12 @@ public:
   std::string modelPath() const { return root + "/model.safetensors"; }
 
   static std::string fingerprintOf(const Artifact &artifact);
+  /// Of a run that was resumed with what the runs before it say of themselves (`earlier`).
   Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;
+  /// Adds to run.json that the run has ended as it should have.
+  Status recordEnd(int64_t step) const;
 
 private:
-  explicit RunFolder(std::string root) : root(std::move(root)) {}
   std::string root;
 };
 

@@ -4,6 +4,7 @@
 #include "tests/runtime/TestSupport.h"
 #include "tests/runtime/state/StateFixture.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -156,6 +157,16 @@ TEST(Checkpoint, AsynchronousErrorsAreReported) {
   CheckpointWriter writer({scratch.path("file")});
   ASSERT_STATUS_OK(writer.save(infoOfStep(1), state.ranks));
   EXPECT_ERROR(writer.finish(), "cannot create");
+  ASSERT_STATUS_OK(writer.finish());
+  // Who does not want to wait is told once it is known.
+  ASSERT_STATUS_OK(writer.save(infoOfStep(2), state.ranks));
+  Status told;
+  for (int tries = 0; told.isOk() && tries < 10'000; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    told = writer.check();
+  }
+  EXPECT_ERROR(told, "checkpoint of step 2 is not written: cannot create");
+  ASSERT_STATUS_OK(writer.check());
   ASSERT_STATUS_OK(writer.finish());
 }
 

@@ -162,13 +162,22 @@ TEST(RunFolder, KnowsWhatRanThere) {
   ScratchFolder scratch;
   auto folder = RunFolder::create(scratch.path("run"));
   ASSERT_STATUS_OK(folder);
-  EXPECT_FALSE(folder->holdsSteps());
+  EXPECT_EQ(folder->lastStep(), 0);
+  EXPECT_EQ(folder->finishedStep(), std::nullopt);
   EXPECT_EQ(folder->lastFingerprint(), "");
   // A run that was stopped before its first step has only said what memory it has.
   test::writeFile(folder->metricsPath(), "{\"stage\": \"after data creation\"}\nno json\n");
-  EXPECT_FALSE(folder->holdsSteps());
-  test::writeFile(folder->metricsPath(), "{\"step\": 1, \"loss\": null}\n{\"ste");
-  EXPECT_TRUE(folder->holdsSteps());
+  EXPECT_EQ(folder->lastStep(), 0);
+  test::writeFile(folder->metricsPath(), "{\"step\": 1, \"loss\": null}\n{\"step\": 2, \"loss\": 0.5}\n{\"ste");
+  EXPECT_EQ(folder->lastStep(), 2);
+  // Weights are the sign of the end where run.json says nothing of it, unless a run goes on beside those of an earlier
+  // end.
+  test::writeFile(folder->modelPath(), "weights");
+  EXPECT_EQ(folder->finishedStep(), 2);
+  test::writeFile(folder->runPath(), "{\"resumed_step\": 1}");
+  EXPECT_EQ(folder->finishedStep(), std::nullopt);
+  ASSERT_STATUS_OK(folder->recordEnd(7));
+  EXPECT_EQ(folder->finishedStep(), 7);
   for (const char *text :
        {"", "[]", "{\"artifact\": 1}", "{\"artifact\": {}}", "{\"artifact\": {\"fingerprint\": 5}}"}) {
     test::writeFile(folder->runPath(), text);
