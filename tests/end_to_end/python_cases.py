@@ -11,6 +11,7 @@ import traceback
 import unittest
 import unittest.mock
 import warnings
+import zipfile
 
 import numpy
 import tessera
@@ -302,7 +303,17 @@ def without_weights(test, folder):
         test.assertTrue(net.first.weight.is_meta)
         test.assertFalse(program.has_weights)
         program.save(path)
-        test.assertLess(os.path.getsize(path), 100_000)
+        with zipfile.ZipFile(path) as archive:
+            stored = {name.partition("/")[2] for name in archive.namelist()
+                      if archive.getinfo(name).compress_type == zipfile.ZIP_STORED}
+            test.assertEqual({name.partition("/")[2] for name in archive.namelist()} - stored, {"models/model.json"})
+        test.assertLess(os.path.getsize(path), 10_000)
+        test.assertEqual(str(tessera.Program.load(path)), str(program))
+        with open(path, "rb") as file:
+            before = file.read()
+        program.save(path)
+        with open(path, "rb") as file:
+            test.assertEqual(file.read(), before, "equal programs are equal files")
         tessera.compile(path, batch=4)
         test.assertIn("memory of one rank", str(tessera.report(path, batch=4)))
 

@@ -263,6 +263,49 @@ class ExportTorch(ToolTest):
         self.assertIn("train.attention", self.succeed("tessera-compile", "gpt2.onnx", "--batch", 4, "--seq", 12,
                                                       "--compile-to", "import"))
 
+    @unittest.skipUnless(torch_has("transformers"), "no transformers")
+    def test_settings_that_a_configuration_does_not_know(self):
+        """transformers takes any key, and makes the usual model of seven billion parameters."""
+        config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "torch_dtype": "bfloat16", "hidden_size": 32,
+                  "transformers_version": "4.40.0", "_name_or_path": "x", "auto_map": {"AutoConfig": "a.B"}, "vocab_size": 40,
+                  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, "rope_theta": 5e5,
+                  "rope_scaling": {"type": "linear", "factor": 2.0}, "temperature": 0.6}
+        with open(self.path("known.json"), "w") as file:
+            json.dump(config, file)
+        with open(self.path("unknown.json"), "w") as file:
+            json.dump({**config, "hiden_act": "relu", "n_ctx": 8}, file)
+
+        def export(target, *settings):
+            flags = [word for setting in settings for word in ("--set", setting)]
+            return self.python("-m", "tessera", "export", f"hf:{target}", "-o", "net.pt2", "--no-weights", *flags)
+
+        for target, settings, message in (
+                ("llama", ["hiden_size=64"], "--set hiden_size: LlamaConfig has no such key; nearest: hidden_size, "),
+                ("known.json", ["hiden_size=64"], "--set hiden_size: LlamaConfig has no such key; nearest: hidden_size, "),
+                ("gemma3", ['text_config={"hiden_size": 64}'],
+                 "--set text_config.hiden_size: Gemma3TextConfig has no such key; nearest: hidden_size"),
+                ("gemma3", ["text_config.hiden_size=64"],
+                 "--set text_config.hiden_size: Gemma3TextConfig has no such key; nearest: hidden_size"),
+                ("llama", ['rope_parameters={"rope_typ": "llama3"}'],
+                 "--set rope_parameters.rope_typ: rope_parameters has no such key; nearest: rope_type"),
+                ("llama", ["hidden_size=64", "hidden_size=32"], "--set hidden_size=32: 'hidden_size' is given twice"),
+                ("llama", ["=3"], "--set expects KEY=VALUE"),
+                ("lama", [], "hf:lama: neither a file or folder nor a type of model that transformers knows; nearest: llama")):
+            with self.subTest(target=target, settings=settings):
+                done = export(target, *settings)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(message, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        done = export("unknown.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: unknown.json: LlamaConfig does not know, and the model is made without: hiden_act, n_ctx\n",
+                      done.stdout)
+        # What is derived of a setting follows it: 2 heads of 8.
+        done = export("known.json", "hidden_size=16")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("warning", done.stdout)
+        self.assertIn("net.pt2: 4656 parameters without values", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

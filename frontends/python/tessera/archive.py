@@ -6,6 +6,8 @@ written as newer ones write theirs: JSON, and the bytes of each weight.
 
 import json
 import os
+import shutil
+import zipfile
 
 import torch
 
@@ -21,6 +23,11 @@ def torch_version():
     return tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
+def has_weights(program):
+    """Whether every parameter of an ExportedProgram has values."""
+    return all(has_values(program.state_dict[name]) for name in program.graph_signature.parameters)
+
+
 def write(program, path):
     """Writes an ExportedProgram to `path`. Raises ExportError; `path` is as before then."""
     folder = os.path.dirname(os.path.abspath(path))
@@ -33,10 +40,27 @@ def write(program, path):
     try:
         with whole_file(path) as made:
             (torch.export.save if torch_version() >= NEW_FORMAT else write_archive)(program, made)
+            if not has_weights(program):
+                deflate_programs(made)
     except OSError as why:
         raise ExportError(f"{path}: {why.strerror or why}") from why
     except Exception as why:  # what torch's serializer raises has no common class
         raise ExportError(f"{path}: the program cannot be saved: {first_line(why)}") from why
+
+
+def deflate_programs(path):
+    """Rewrites the archive with its programs deflated, a thirtieth of their bytes: beside weights that is nothing, without them
+    it is the file. All else stays stored, as what reads values at their place in the file expects it."""
+    smaller = path + ".smaller"
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(smaller, "w") as made:
+        for entry in archive.infolist():
+            copy = zipfile.ZipInfo(entry.filename)  # without a date: equal programs are equal files
+            is_program = entry.filename.partition("/")[2].startswith("models/")
+            copy.compress_type = zipfile.ZIP_DEFLATED if is_program else zipfile.ZIP_STORED
+            copy.file_size = entry.file_size
+            with archive.open(entry) as source, made.open(copy, "w") as target:
+                shutil.copyfileobj(source, target)
+    os.replace(smaller, path)
 
 
 def write_archive(program, path):

@@ -68,7 +68,7 @@ class Program:
     @property
     def has_weights(self):
         """Whether every parameter has values."""
-        return all(has_values(self.program.state_dict[name]) for name in self.program.graph_signature.parameters)
+        return archive.has_weights(self.program)
 
     def __repr__(self):
         inputs = ", ".join(f"{name}[{', '.join(map(str, tensor.shape))}]" for name, tensor in self.inputs.items())

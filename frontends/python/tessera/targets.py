@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from .configuration import make_configuration
 from .dimensions import input_names
 from .errors import ExportError, first_line
 
@@ -25,17 +26,33 @@ def load_target(target, settings=(), batch=2, sequence=16, say=print, weights=Tr
     settings: ["KEY=VALUE", …], for Hugging Face configurations only; batch (samples) and sequence (tokens): sizes of their
     example; weights: False makes a module whose parameters have shapes only. Raises ExportError.
     """
-    if any("=" not in setting for setting in settings):
-        raise ExportError("--set expects KEY=VALUE")
+    values = read_settings(settings)
     if target.startswith("hf:"):
-        pairs = (setting.split("=", 1) for setting in settings)
-        return load_hugging_face(target[3:], {key: parse_value(value) for key, value in pairs}, batch, sequence, say,
-                                 weights)
+        return load_hugging_face(target[3:], values, batch, sequence, say, weights)
     if ":" not in target:
         raise ExportError(f"'{target}' is not module:function, file.py:function or hf:<type>")
     if settings:
         raise ExportError("--set is for hf: targets")
     return load_function(target, weights)
+
+
+def read_settings(settings):
+    """{key: value} of ["KEY=VALUE", …]. In "part.key=value" the value is {part: {key: value}}. Raises ExportError."""
+    values = {}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        if not equals or not all(path.split(".")):
+            raise ExportError("--set expects KEY=VALUE")
+        *parts, key = path.split(".")
+        place = values
+        for part in parts:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise ExportError(f"--set {setting}: '{part}' was given a value, too")
+        if key in place:
+            raise ExportError(f"--set {setting}: '{path}' is given twice")
+        place[key] = parse_value(value)
+    return values
 
 
 def load_function(target, weights=True):
@@ -89,10 +106,7 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
     transformers.logging.set_verbosity_error()
     make = transformers.AutoModelForCausalLM
     try:
-        if os.path.exists(name):
-            config = transformers.AutoConfig.from_pretrained(name, **settings)
-        else:
-            config = transformers.AutoConfig.for_model(name, **settings)
+        config = make_configuration(name, settings, say)
         has_weights = weights and os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
 
         def build(attention):
@@ -109,6 +123,8 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
             model = build("sdpa")
         except (ValueError, ImportError):  # the model has no such attention
             model = build("eager")
+    except ExportError:
+        raise
     except Exception as why:  # configurations check themselves with all kinds of exceptions
         raise ExportError(f"hf:{name}: {first_line(why, 200)}") from why
 

@@ -10,7 +10,7 @@
 
 // EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got '.*=uniform:1:0'
 // ASKED: error: --init: expected <regex>=<initialiser>, {{.*}}, got 'wte=asked:zeros'
-// UNUSED: --init: no parameter matches 'nothing=zeros'
+// UNUSED: --init: no parameter matches 'nothing'; nearest: '
 // FORM: error: --init: expected <regex>=<initialiser>, got 'wte'
 // REGEX: error: --init: '*wte' is not a regular expression
 // BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got 'wte=gauss:1'
