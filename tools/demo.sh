@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job on real input: compiles a GPT of 10.8 M parameters, exported by torch.onnx.export, into one artifact for
+# The main job on real input: compiles a GPT of 10.8 M parameters, a program of torch.export, into one artifact for
 # ZeRO-3 over two ranks, shows what it will need, and trains it on English text on this machine's CPU.
 #
 #   tools/demo.sh             200 steps, a few minutes
@@ -33,7 +33,7 @@ for file in /usr/share/games/fortunes/*; do
 done
 
 echo "== compile"
-"$bin/tessera-compile" tools/demo/gpt.onnx -o build/gpt.tessera --loss cross-entropy --optimizer adamw --lr 1e-3 \
+"$bin/tessera-compile" tools/demo/gpt.pt2 -o build/gpt.tessera --loss cross-entropy --optimizer adamw --lr 1e-3 \
   --schedule cosine --warmup 20 --min-lr 1e-4 --weight-decay 0.1 --betas 0.9 0.95 --clip-norm 1 --batch 8 --seq 256 \
   --mesh shard=2 --strategy zero3 --embed-ir --timing
 echo "== what it will need"

@@ -135,8 +135,9 @@ static void keepInitialValues(Json &json) {
   if (const auto values = earlier.back().find("initial_values"); values != earlier.back().end())
     json["initial_values"] = *values;
   const auto settings = earlier.back().find("settings");
-  if (settings != earlier.back().end() && settings->is_object() && settings->contains("weights"))
-    json["settings"].emplace("weights", (*settings)["weights"]); // unless given again
+  if (settings != earlier.back().end() && settings->is_object() && settings->contains("weights") &&
+      !json["settings"].contains("weights"))
+    json["settings"]["weights"] = (*settings)["weights"];
 }
 
 Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) const {

@@ -182,8 +182,6 @@ class Evaluation(ToolTest):
         self.fail_with("--eval-every requires --eval-data", "tessera-run", "plain.tessera", *data, "--eval-every", 2)
         self.fail_with("--data is required", "tessera-run", "plain.tessera", "--out", "run")
         self.compile("gpt", "--evaluate")
-        self.fail_with("--resume or --weights", "tessera-run", "gpt.tessera", "--eval-only", "--eval-data",
-                       "held.safetensors")
         self.fail_with("--eval-data", "tessera-run", "gpt.tessera", *data, "--eval-data", "none.safetensors")
         self.fail_with("has no program 'dream'; it has 'step', 'evaluate'", "tessera-dump", "gpt.tessera", "--program",
                        "dream")

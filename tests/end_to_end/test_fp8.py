@@ -19,7 +19,7 @@ RECIPES = ("tensorwise", "rowwise", "rowwise_hp", "block128", "mxfp8")
 TOLERANCE = 2e-6
 # A sum in another order may fall on the other side of a rounding boundary, of bf16 or of 8 bits: as test_precision.py.
 RANKS_TOLERANCE = 2e-4
-DEMO = os.path.join(ROOT, "tools", "demo", "gpt.onnx")
+DEMO = os.path.join(ROOT, "tools", "demo", "gpt.pt2")
 
 
 class Fp8(ToolTest):

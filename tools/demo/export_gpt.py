@@ -28,6 +28,8 @@ def main():
         model = models.Gpt(vocabulary=a.vocabulary, width=a.width, heads=a.heads, layers=a.layers, length=a.length)
     program = tessera.export(model, (models.tokens(a.vocabulary, 2, min(64, a.length)),),
                              dynamic={"tokens": {0: "batch", 1: "positions"}})
+    for node in program.program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # the files of one machine
     program.save(a.out)
     parameters = sum(p.numel() for p in model.parameters())
     print(f"{a.out}: {parameters / 1e6:.2f} M parameters, {os.path.getsize(a.out)} bytes")
