@@ -265,7 +265,9 @@ void Importer::importNode(const Node &node) {
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
-    return failed(call.run(row->handler)) ? failure() : checkResults(results, call);
+    if (failed(call.run(row->handler)))
+      return failure();
+    return calls.isOfOneRow() ? success() : checkResults(results, call);
   };
   if (failed(calls.run(
           call, [&] { return node.name; }, handler)))

@@ -2,6 +2,7 @@
 
 #include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
+#include "frontends/common/RepeatedRows.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"
 
@@ -11,9 +12,36 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
+/// Where `self` repeats a known row along dimension 0, which known integers within it index, that row is read:
+/// positions of each sample, `positions[arange(B)[:, None], arange(T)]`. Returns the shape that all indices broadcast
+/// to; nothing where it is otherwise.
+std::optional<SmallVector<int64_t>> readOneRow(Call &c, ArrayRef<int> indices) {
+  const frontend::Constant row = c.known("self") ? nullptr : frontend::rowOf(c.value("self"));
+  const HostTensor *first = row && !indices.empty() ? c.constant(indices.front()) : nullptr;
+  if (!first || first->isFloat() || first->type.getElementType().isInteger(1))
+    return std::nullopt;
+  const int64_t size = c.shape("self")[0];
+  if (llvm::any_of(first->ints, [&](int64_t at) { return at < -size || at >= size; }))
+    return std::nullopt;
+  SmallVector<int64_t> common;
+  for (int i : indices) {
+    auto both = c.has(i) ? broadcastShape(common, c.shape(i)) : std::optional(common);
+    if (!both || (c.has(i) && c.element(i).isInteger(1)))
+      return std::nullopt;
+    common = *both;
+  }
+  const SmallVector<int64_t> one(first->shape().size(), 1);
+  c.inputs[indices.front()] =
+      Entry{{}, std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0)), {}};
+  c.inputs[c.at("self")] = Entry{{}, row, {}};
+  return common;
+}
+
 /// x[indices], tensors of integers for some of the dimensions.
 LogicalResult opIndex(Call &c) {
   auto list = c.list("indices");
+  const std::vector<Entry> inputs = c.inputs;
+  const auto common = list ? readOneRow(c, *list) : std::nullopt;
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
   if (failed(found))
     return failure();
@@ -25,7 +53,13 @@ LogicalResult opIndex(Call &c) {
   } else {
     made = b.gatherRows(data, found->flat);
   }
-  return c.set(frontend::permute(b, made, found->placed));
+  made = frontend::permute(b, made, found->placed);
+  c.inputs = inputs;
+  if (!common)
+    return c.set(made);
+  SmallVector<int64_t> shape(*common); // dimension 0 is indexed: what the indices name comes first
+  llvm::append_range(shape, shapeOf(made).drop_front(common->size()));
+  return c.set(b.broadcastTo(made, shape));
 }
 
 LogicalResult opOneHot(Call &c) {

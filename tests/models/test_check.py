@@ -326,12 +326,12 @@ class CheckModel(ToolTest):
             self.assertRegex(line, r"^same: loss .* 5 gradients within")
 
     def test_samples_that_meet(self):
-        """On ranks as in PyTorch; in micro-batches they are refused, with the line and a way out."""
+        """On ranks as in PyTorch; in micro-batches they are refused, with the node and a way out."""
         status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--mesh", "shard=2", "--strategy", "zero3")
         self.assertEqual(status, 0, output)
         status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--accumulate", "2")
         self.assertEqual(status, 2, output)
-        self.assertRegex(output, r"net\.py.*'train\.sub' lets the samples of a batch influence each other.*larger --batch")
+        self.assertRegex(output, r"node 'sub': .*'train\.sub' lets the samples of a batch influence each other.*larger --batch")
 
     def test_the_reference_is_of_the_whole_batch(self):
         """But for what each micro-batch has of its own: statistics of batch normalisations, random numbers, buffers that change."""
