@@ -3,6 +3,7 @@
 #include "frontends/common/CallBuilder.h"
 
 #include "frontends/common/Evaluate.h"
+#include "frontends/common/RepeatedRows.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -48,6 +49,25 @@ Constant CallBuilder::intern(Constant constant) {
   return first->size() == constant->size() && StringRef(data, bytes.size()) == bytes ? first : constant;
 }
 
+/// Where the results of a call are the same in all places of dimension 0 by what was built, they repeat what one row
+/// gives.
+static void repeatRows(Call &call, ArrayRef<Entry> row) {
+  SmallVector<Value> known;
+  for (const Entry &entry : call.inputs)
+    if (!entry.constant && entry.value)
+      known.push_back(entry.value);
+  RepeatedRows repeated(known);
+  for (auto [whole, one] : llvm::zip(call.outputs, row)) {
+    if (!whole.value || !one.constant || !repeated.contains(whole.value))
+      continue;
+    const RankedTensorType type = train::tensorType(whole.value);
+    SmallVector<int64_t> shape(type.getShape());
+    const int64_t size = std::exchange(shape.front(), 1);
+    if (one.constant->type == type.clone(shape))
+      whole.value = repeatRow(call.b, *one.constant, size);
+  }
+}
+
 LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::string()> key, Handler handler) {
   const bool known = llvm::all_of(call.inputs, [](const Entry &e) { return e.constant || !e.exists(); });
   if (known && !call.inputs.empty()) {
@@ -66,6 +86,7 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
       return success();
     }
   }
+  const std::vector<Entry> row = evaluateRow(call, handler);
   call.reason.clear();
   call.outputs.assign(call.outputs.size(), Entry());
   Block *block = call.b.builder.getInsertionBlock();
@@ -74,6 +95,8 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
     return call.fail("the nodes before it become more than " + Twine(kMaxOps) + " ops, or constants of more than " +
                      Twine(kMaxWork / 4) + " elements");
   if (succeeded(handler())) {
+    if (!row.empty())
+      repeatRows(call, row);
     countBuilt(call, last ? std::next(last->getIterator()) : block->begin());
     return success();
   }
@@ -81,6 +104,35 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
   while (!block->empty() && &block->back() != last)
     block->back().erase();
   return failure();
+}
+
+/// Of a call whose inputs are known, or repeat a known row along dimension 0: its results for one row. Empty if one is
+/// not known.
+std::vector<Entry> CallBuilder::evaluateRow(Call &call, Handler handler) {
+  const std::vector<Entry> inputs = call.inputs;
+  auto mayBeKnown = [](const Entry &entry) {
+    return !entry.exists() || entry.constant || (entry.value && entry.value.getDefiningOp<train::BroadcastOp>());
+  };
+  if (!llvm::all_of(inputs, mayBeKnown))
+    return {};
+  bool hasRow = false;
+  for (Entry &entry : call.inputs)
+    if (entry.exists() && !entry.constant) {
+      entry.constant = rowOf(std::exchange(entry.value, Value()));
+      hasRow = entry.constant != nullptr;
+      if (!hasRow)
+        break;
+    }
+  std::vector<Entry> row;
+  if (hasRow) {
+    call.outputs.assign(call.outputs.size(), Entry());
+    ofOneRow = true;
+    if (evaluateCall(call, handler))
+      row = call.outputs;
+    ofOneRow = false;
+  }
+  call.inputs = inputs;
+  return row;
 }
 
 /// Counts what the handler of a call made: ops from `first` on, and the elements of constants, in ops or not.

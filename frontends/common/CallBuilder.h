@@ -29,8 +29,13 @@ public:
   /// The first constant of this type and value, so that equal computations on equal constants are found again.
   Constant intern(Constant constant);
 
+  /// Whether the handler that runs computes one row of a result, whose dimension 0 has then the size 1, instead of what
+  /// the file says.
+  bool isOfOneRow() const { return ofOneRow; }
+
 private:
   bool evaluateCall(Call &call, Handler handler);
+  std::vector<Entry> evaluateRow(Call &call, Handler handler);
   mlir::LogicalResult evaluateOrBuild(Call &call, llvm::function_ref<std::string()> key, Handler handler);
   void countBuilt(const Call &call, mlir::Block::iterator first);
 
@@ -43,6 +48,7 @@ private:
   };
   llvm::StringMap<Evaluated> evaluated;
   int64_t work = 0, builtOps = 0, builtConstants = 0;
+  bool ofOneRow = false;
 };
 
 } // namespace tessera::frontend

@@ -2,6 +2,7 @@
 
 #include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
+#include "frontends/common/RepeatedRows.h"
 #include "frontends/pt2/Masked.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Places.h"
@@ -12,6 +13,31 @@ using namespace tessera::train;
 namespace tessera::pt2 {
 
 namespace {
+/// Where `self` repeats a known row along dimension 0, which known integers within it index, that row is read:
+/// positions of each sample, `positions[arange(B)[:, None], arange(T)]`. Returns the shape that all indices broadcast
+/// to; nothing where it is otherwise.
+std::optional<SmallVector<int64_t>> readOneRow(Call &c, ArrayRef<int> indices) {
+  const frontend::Constant row = c.known("self") ? nullptr : frontend::rowOf(c.value("self"));
+  const HostTensor *first = row && !indices.empty() ? c.constant(indices.front()) : nullptr;
+  if (!first || first->isFloat() || first->type.getElementType().isInteger(1))
+    return std::nullopt;
+  const int64_t size = c.shape("self")[0];
+  if (llvm::any_of(first->ints, [&](int64_t at) { return at < -size || at >= size; }))
+    return std::nullopt;
+  SmallVector<int64_t> common;
+  for (int i : indices) {
+    auto both = c.has(i) ? broadcastShape(common, c.shape(i)) : std::optional(common);
+    if (!both || (c.has(i) && c.element(i).isInteger(1)))
+      return std::nullopt;
+    common = *both;
+  }
+  const SmallVector<int64_t> one(first->shape().size(), 1);
+  c.inputs[indices.front()] =
+      Entry{{}, std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0)), {}};
+  c.inputs[c.at("self")] = Entry{{}, row, {}};
+  return common;
+}
+
 /// x[indices], tensors of integers for some of the dimensions.
 LogicalResult opIndex(Call &c) {
   auto list = c.list("indices");
@@ -19,6 +45,8 @@ LogicalResult opIndex(Call &c) {
       c.rank((*list)[0]) > 0 && c.rank((*list)[0]) <= c.rank("self") &&
       c.shape("self").take_front(c.rank((*list)[0])) == c.shape((*list)[0]))
     return setMasked(c, c.value("self"), c.input((*list)[0]));
+  const std::vector<Entry> inputs = c.inputs;
+  const auto common = list ? readOneRow(c, *list) : std::nullopt;
   auto found = list ? flatIndices(c, *list) : FailureOr<FlatIndices>(c.fail("expected indices"));
   if (failed(found))
     return failure();
@@ -30,7 +58,13 @@ LogicalResult opIndex(Call &c) {
   } else {
     made = b.gatherRows(data, found->flat);
   }
-  return c.set(frontend::permute(b, made, found->placed));
+  made = frontend::permute(b, made, found->placed);
+  c.inputs = inputs;
+  if (!common)
+    return c.set(made);
+  SmallVector<int64_t> shape(*common); // dimension 0 is indexed: what the indices name comes first
+  llvm::append_range(shape, shapeOf(made).drop_front(common->size()));
+  return c.set(b.broadcastTo(made, shape));
 }
 
 /// The elements where a mask is true, with which the tensor is broadcast.

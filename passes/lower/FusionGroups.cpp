@@ -145,7 +145,8 @@ FusionGroup *FusionGroups::makerOf(Value value) const {
 
 /// Whether the group is the second step of column sums: it adds up partial sums, all of one kernel (`of`, if given).
 bool FusionGroups::isSecondStep(const FusionGroup *group, const FusionGroup *of) const {
-  if (group->plan.kind != codegen::KernelKind::Column || group->plan.reductions.empty())
+  // Sums of what is known (a splat constant, a counter) read no kernel's partial sums: they read nothing.
+  if (group->plan.kind != codegen::KernelKind::Column || group->plan.reductions.empty() || group->body.inputs.empty())
     return false;
   return llvm::all_of(group->body.inputs, [&](Value input) {
     FusionGroup *maker = makerOf(input);

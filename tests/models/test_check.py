@@ -140,6 +140,22 @@ def meeting():
     return Meeting(), torch.randn(4, 6)
 
 
+class Ratio(torch.nn.Module):
+    """Two sums over ranks that become equal where gradients are known."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(6, 4)
+
+    def forward(self, x):
+        mean = self.first(x).square().mean()
+        return mean / mean.detach()
+
+
+def ratio():
+    return Ratio(), torch.randn(4, 6)
+
+
 class Unsupported(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -326,12 +342,12 @@ class CheckModel(ToolTest):
             self.assertRegex(line, r"^same: loss .* 5 gradients within")
 
     def test_samples_that_meet(self):
-        """On ranks as in PyTorch; in micro-batches they are refused, with the line and a way out."""
+        """On ranks as in PyTorch; in micro-batches they are refused, with the node and a way out."""
         status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--mesh", "shard=2", "--strategy", "zero3")
         self.assertEqual(status, 0, output)
         status, output, line = self.check("net.py:meeting", "--loss", "mse", "--", "--accumulate", "2")
         self.assertEqual(status, 2, output)
-        self.assertRegex(output, r"net\.py.*'train\.sub' lets the samples of a batch influence each other.*larger --batch")
+        self.assertRegex(output, r"node 'sub': .*'train\.sub' lets the samples of a batch influence each other.*larger --batch")
 
     def test_the_reference_is_of_the_whole_batch(self):
         """But for what each micro-batch has of its own: statistics of batch normalisations, random numbers, buffers that change."""
@@ -351,6 +367,11 @@ with torch.no_grad():
 """
         done = subprocess.run([TORCH_PYTHON, "-c", code], cwd=self.folder, capture_output=True, text=True, timeout=300, env=with_package())
         self.assertEqual(done.stdout, "1 0 1 1 0 0 ", done.stderr)
+
+    def test_collectives_that_become_equal(self):
+        for flags in (["--mesh", "shard=2", "--strategy", "zero3"], ["--mesh", "replicate=2,shard=2", "--strategy", "hsdp"]):
+            status, output, line = self.check("net.py:ratio", "--loss", "output:output", "--", *flags)
+            self.assertEqual(status, 0, output)
 
     def test_cut_gradients(self):
         for entrance, flags in ENTRANCES.items():

@@ -159,12 +159,13 @@ LLAMA = dict(hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, nu
              num_key_value_heads=8, vocab_size=128256, max_position_embeddings=131072,
              rope_parameters={"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
                               "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})
+LLAMA_70B = LLAMA | dict(hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64)
+LLAMA_405B = LLAMA | dict(hidden_size=16384, intermediate_size=53248, num_hidden_layers=126, num_attention_heads=128)
 FULL = {  # name -> what makes it
     "gpt2-124m": causal("GPT2Config", 1024),
     "gpt2-1.5b": causal("GPT2Config", 1024, n_embd=1600, n_layer=48, n_head=25),
     "llama-3.1-8b": causal("LlamaConfig", 4096, **LLAMA),
-    "llama-3.1-70b": causal("LlamaConfig", 4096, **LLAMA | dict(
-        hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64)),
+    "llama-3.1-70b": causal("LlamaConfig", 4096, **LLAMA_70B),
     "codellama-7b": causal("LlamaConfig", 4096, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
                            num_attention_heads=32, vocab_size=32016, max_position_embeddings=16384, rms_norm_eps=1e-5,
                            rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}),

@@ -307,6 +307,23 @@ def rewrite(path, deflate):
     writer.write_end_of_file()
 
 
+class Positions(nn.Module):
+    """Known values that are the same for each sample: positions, documents as transformers counts them, what both are at places
+    that are given for each sample; and some that are not: samples are counted."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        samples, positions = torch.arange(x.shape[0]), torch.arange(x.shape[1])
+        same = positions[None].expand(x.shape[0], -1)
+        documents = (torch.diff(same % 512, prepend=same[:, :1] - 1, dim=-1) != 1).cumsum(-1)
+        back = same[samples[:, None], positions.flip(0)]
+        other = same + samples[:, None] % 2
+        return (self.scale * x * (documents * 4096 + back + (same > other))).mean()
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     torch.manual_seed(0)
@@ -345,6 +362,7 @@ def main():
         z = torch.ones(3, 2, dtype=torch.complex64) if what == "input" else torch.randn(3, 4)
         save(f"complex-{what}", export(Complex(what).train(), (z,)))
     save("results", export(Results(), (x,)))
+    save("positions", export(Positions(), (torch.randn(2, 1024),), dynamic_shapes=({0: torch.export.Dim("batch", min=2)},)))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         drawn = export(Drawn().train(), (mode.from_tensor(torch.arange(4)),), dynamic_shapes=open_batch)
     save("drawn", drawn)

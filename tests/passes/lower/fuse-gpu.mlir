@@ -28,6 +28,16 @@ func.func @gradients(%x: tensor<2048x512xbf16>, %dy: tensor<2048x512xbf16>, %w: 
   return %9, %dw, %db : tensor<2048x512xbf16>, tensor<512xf32>, tensor<512xf32>
 }
 
+// Sums of what is known read no partial sums, and are no second step of other sums.
+// CHECK-LABEL: func.func @known
+// CHECK:         exec.fusion "column"() {{.*}} -> tensor<512xf32>
+func.func @known(%x: tensor<2048x512xf32>) -> (tensor<512xf32>, tensor<512xf32>) {
+  %0 = train.iota {dim = 0 : i64} : tensor<64x512xf32>
+  %k = train.reduce sum, %0 {dimensions = array<i64: 0>} : (tensor<64x512xf32>) -> tensor<512xf32>
+  %s = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<2048x512xf32>) -> tensor<512xf32>
+  return %k, %s : tensor<512xf32>, tensor<512xf32>
+}
+
 // One block would walk all rows: not fused.
 // CHECK-LABEL: func.func @few_chunks
 // CHECK-NOT:     rows_columns
