@@ -138,8 +138,9 @@ LogicalResult opObserveAndQuantize(Call &c) {
     return c.fail("whether it observes and rounds depends on data");
   const bool isByChannel = c.flag("per_row_fake_quant", false);
   auto axis = axisOf(c.integerOr("ch_axis", 0), c.rank("self"));
-  if (!low || !high || *low >= *high || !c.element("self").isF32() || c.type("self").getNumElements() == 0 ||
-      (isByChannel && !axis))
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (!low || !high || *low >= *high || *low < -kMost || *high >= kMost || !c.element("self").isF32() ||
+      c.type("self").getNumElements() == 0 || (isByChannel && !axis))
     return c.fail("expected f32 that is not empty, a known range of integers, and a dimension that is in range");
   const int64_t count = isByChannel ? c.shape("self")[*axis] : 1;
   for (StringRef name : {"running_min", "running_max", "scale", "zero_point"})
