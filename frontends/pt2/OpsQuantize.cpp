@@ -104,7 +104,8 @@ std::pair<Value, Value> chooseScale(Build &b, Range range, int64_t low, int64_t 
   auto over = [&](Value x, double number) { return b.div(x, b.splatLike(x, number)); };
   auto rounded = [&](Value x) { return b.convert(b.convert(x, b.builder.getF32Type()), b.builder.getF64Type()); };
   if (isSymmetric) {
-    const auto half = static_cast<double>((high - low) / 2);
+    const int64_t middle = (high - low) / 2;
+    const auto half = static_cast<double>(middle);
     Value step = b.max(rounded(over(b.neg(least), half + 1)), rounded(over(most, half)));
     least = b.select(isAround, rounded(b.scale(step, -half - 1)), least);
     most = b.select(isAround, rounded(b.scale(step, half)), most);
