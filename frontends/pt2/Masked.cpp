@@ -121,12 +121,9 @@ Value reduced(Build &b, Value x, Value mask, ArrayRef<int64_t> dims, bool isMean
   Value total = b.sum(filled(b, x, mask, 0), dims);
   if (!isMean)
     return total;
-  Value count = b.sum(b.convert(mask, tensorType(total).getElementType()), {0});
-  int64_t inner = 1;
-  for (int64_t dim : dims)
-    inner *= dim == 0 ? 1 : shapeOf(x)[dim];
-  count = inner == 1 ? count : b.scale(count, static_cast<double>(inner));
-  return b.div(total, b.broadcast(count, shapeOf(total), {}));
+  // As a sum of as many terms, by which micro-batches are put together.
+  Value counts = b.convert(b.broadcast(mask, shapeOf(x), {0}), tensorType(total).getElementType());
+  return b.div(total, b.sum(counts, dims));
 }
 
 SmallVector<int64_t> allDims(Value x) { return llvm::to_vector(llvm::seq<int64_t>(0, tensorType(x).getRank())); }
@@ -231,7 +228,7 @@ LogicalResult runMasked(Call &c, const OpRow &row) {
     return failed(c.run(row.handler)) ? failure() : passOn(c, *mask);
   }
   case Use::Size:
-    if (c.has("dim") && axisOf(c.integerOr("dim", 0), c.rank("self")).value_or(0) == 0)
+    if (row.target == "aten.sym_size.int" && axisOf(c.integerOr("dim", 0), c.rank("self")).value_or(0) == 0)
       return refuse(c);
     return c.run(row.handler);
   case Use::Sum:

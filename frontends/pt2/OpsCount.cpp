@@ -63,8 +63,8 @@ LogicalResult opBinCount(Call &c) {
     return c.fail("expected a vector of integers");
   if (const HostTensor *known = c.known("self"))
     for (int64_t value : known->ints) {
-      if (value < 0)
-        return c.fail("a number is negative");
+      if (value < 0 || value >= frontend::kMaxElements)
+        return c.fail("a number is negative or too large");
       bins = std::max(bins, value + 1);
     }
   if (bins < 1 && !c.known("self"))

@@ -163,8 +163,10 @@ LogicalResult opQuantile(Call &c) {
   } else if (auto number = c.number("q")) {
     quantiles.push_back(*number);
   }
-  if (quantiles.empty() || llvm::any_of(quantiles, [](double q) { return !(q >= 0 && q <= 1); }))
-    return c.fail("expected quantiles from 0 to 1");
+  constexpr size_t kMost = 1024; // each is an op by itself
+  if (quantiles.empty() || quantiles.size() > kMost ||
+      llvm::any_of(quantiles, [](double q) { return !(q >= 0 && q <= 1); }))
+    return c.fail("expected quantiles from 0 to 1, not more than " + Twine(kMost));
   const int64_t rank = c.rank("self");
   auto dim = c.has("dim") ? axisOf(c.integerOr("dim", 0), std::max<int64_t>(rank, 1)) : std::optional<int64_t>(0);
   if (!dim || !(c.element("self").isF32() || c.element("self").isF64()) || c.type("self").getNumElements() == 0)

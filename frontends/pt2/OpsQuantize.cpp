@@ -101,16 +101,18 @@ std::pair<Value, Value> chooseScale(Build &b, Range range, int64_t low, int64_t 
   Value least = b.convert(range.least, b.builder.getF64Type()), most = b.convert(range.most, b.builder.getF64Type());
   Value zero = b.splatLike(least, 0),
         isAround = b.mul(b.compare(CompareDirection::Lt, least, zero), b.compare(CompareDirection::Gt, most, zero));
+  auto over = [&](Value x, double number) { return b.div(x, b.splatLike(x, number)); };
   auto rounded = [&](Value x) { return b.convert(b.convert(x, b.builder.getF32Type()), b.builder.getF64Type()); };
   if (isSymmetric) {
-    const auto half = static_cast<double>((high - low) / 2);
-    Value step = b.max(rounded(b.scale(b.neg(least), 1 / (half + 1))), rounded(b.scale(most, 1 / half)));
+    const int64_t middle = (high - low) / 2;
+    const auto half = static_cast<double>(middle);
+    Value step = b.max(rounded(over(b.neg(least), half + 1)), rounded(over(most, half)));
     least = b.select(isAround, rounded(b.scale(step, -half - 1)), least);
     most = b.select(isAround, rounded(b.scale(step, half)), most);
   }
   least = frontend::atMost(b, least, 0);
   most = frontend::atLeast(b, most, 0);
-  Value scale = b.scale(b.sub(most, least), 1 / steps), single = b.convert(scale, b.builder.getF32Type());
+  Value scale = over(b.sub(most, least), steps), single = b.convert(scale, b.builder.getF32Type());
   Value isNothing = b.max(frontend::compareWith(b, CompareDirection::Eq, single, 0),
                           frontend::isInfinite(b, b.div(b.splatLike(single, 1), single)));
   scale = b.select(isNothing, b.splatLike(scale, 0.1), scale);
@@ -137,8 +139,9 @@ LogicalResult opObserveAndQuantize(Call &c) {
     return c.fail("whether it observes and rounds depends on data");
   const bool isByChannel = c.flag("per_row_fake_quant", false);
   auto axis = axisOf(c.integerOr("ch_axis", 0), c.rank("self"));
-  if (!low || !high || *low >= *high || !c.element("self").isF32() || c.type("self").getNumElements() == 0 ||
-      (isByChannel && !axis))
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (!low || !high || *low >= *high || *low < -kMost || *high >= kMost || !c.element("self").isF32() ||
+      c.type("self").getNumElements() == 0 || (isByChannel && !axis))
     return c.fail("expected f32 that is not empty, a known range of integers, and a dimension that is in range");
   const int64_t count = isByChannel ? c.shape("self")[*axis] : 1;
   for (StringRef name : {"running_min", "running_max", "scale", "zero_point"})

@@ -3,8 +3,11 @@
 #include "frontends/pt2/ValueChecks.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <limits>
 
 namespace tessera::pt2 {
 
@@ -27,27 +30,49 @@ static bool isMasked(const Node &node, const Graph &graph) {
            return meta != graph.tensors.end() && meta->second.dtype == ScalarType::Bool;
          });
 }
+/// How many elements a node's masks have at most; the largest number if that is not known.
+static int64_t elementsOfMasks(const Node &node, const Graph &graph) {
+  int64_t most = 0;
+  for (const NamedArgument &input : node.inputs)
+    eachName(input.argument, [&](const std::string &name) {
+      auto meta = graph.tensors.find(name);
+      if (meta == graph.tensors.end() || meta->second.dtype != ScalarType::Bool)
+        return;
+      int64_t count = 1;
+      for (const SymInt &size : meta->second.sizes)
+        if (!size.isConstant() || __builtin_mul_overflow(count, size.value, &count))
+          count = std::numeric_limits<int64_t>::max();
+      most = std::max(most, count);
+    });
+  return most;
+}
 /// The symbol that is the first size of a node's result; empty if it is none.
 static std::string firstSize(const Node &node, const Graph &graph) {
   const auto *result = node.outputs.size() == 1 ? node.outputs[0].as<TensorArg>() : nullptr;
   auto meta = result ? graph.tensors.find(result->name) : graph.tensors.end();
   return meta != graph.tensors.end() && !meta->second.sizes.empty() ? meta->second.sizes[0].symbol() : "";
 }
-/// Whether a node reads a size that is one of these symbols.
-static bool readsSize(const Node &node, const Graph &graph, const llvm::StringSet<> &symbols) {
+/// The most that a size is that a node reads, if it is one of these symbols.
+static std::optional<int64_t> mostOfSize(const Node &node, const Graph &graph,
+                                         const llvm::StringMap<int64_t> &symbols) {
   const Argument *self = node.target == "torch.ops.aten.sym_size.int" ? node.input("self") : nullptr;
   const Argument *dim = self ? node.input("dim") : nullptr;
   const auto *tensor = self ? self->as<TensorArg>() : nullptr;
   const auto *at = dim ? dim->as<int64_t>() : nullptr;
   auto meta = tensor ? graph.tensors.find(tensor->name) : graph.tensors.end();
-  return meta != graph.tensors.end() && at && *at >= 0 && *at < static_cast<int64_t>(meta->second.sizes.size()) &&
-         symbols.contains(meta->second.sizes[*at].symbol());
+  if (meta == graph.tensors.end() || !at || *at < 0 || *at >= static_cast<int64_t>(meta->second.sizes.size()))
+    return std::nullopt;
+  auto found = symbols.find(meta->second.sizes[*at].symbol());
+  return found == symbols.end() ? std::nullopt : std::optional(found->second);
 }
-/// Whether a comparison says that a size is not negative.
-static bool isBound(const Node &node) {
-  const Argument *least = node.target == "_operator.ge" ? node.input("b") : nullptr;
-  const auto *number = least ? least->as<int64_t>() : nullptr;
-  return number && *number == 0;
+/// Whether a comparison of a size with a number holds of itself: that it is not negative, or at most all there is.
+static bool isBound(const Node &node, const llvm::StringMap<int64_t> &sizes) {
+  const Argument *size = node.input("a"), *bound = node.input("b");
+  const auto *number = bound ? bound->as<int64_t>() : nullptr;
+  const std::vector<std::string> names = size ? namesOf(*size) : std::vector<std::string>();
+  auto most = names.size() == 1 ? sizes.find(names[0]) : sizes.end();
+  return number && most != sizes.end() &&
+         (node.target == "_operator.ge" ? *number <= 0 : node.target == "_operator.le" && *number >= most->second);
 }
 static bool isAssertion(StringRef target) { return target == "torch.ops.aten._assert_scalar.default"; }
 static bool isCheck(StringRef target) {
@@ -75,8 +100,10 @@ static std::string warningOf(const Node &node) {
 void dropValueChecks(Program &program) {
   std::vector<Node> &nodes = program.graph.nodes;
   llvm::StringSet<> ofData, read;
-  llvm::StringSet<> symbols, sizes, bounds; // of what masks name: sizes, and comparisons with 0
-  llvm::StringSet<> lines;                  // where checks are that were told of: one becomes several nodes
+  // Of what masks name: symbols and sizes with the most that they can be, and comparisons that hold of themselves.
+  llvm::StringMap<int64_t> symbols, sizes;
+  llvm::StringSet<> bounds;
+  llvm::StringSet<> lines; // where checks are that were told of: one becomes several nodes
   auto isNewLine = [&](const Node &node) {
     return !node.source || lines.insert(node.source->file + ":" + std::to_string(node.source->line)).second;
   };
@@ -84,8 +111,9 @@ void dropValueChecks(Program &program) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (const std::string size = isMasked(nodes[i], program.graph) ? firstSize(nodes[i], program.graph) : "";
         !size.empty())
-      symbols.insert(size);
-    const bool isSize = readsSize(nodes[i], program.graph, symbols), isNumber = readsNumber(nodes[i].target) || isSize;
+      symbols[size] = elementsOfMasks(nodes[i], program.graph);
+    const std::optional<int64_t> most = mostOfSize(nodes[i], program.graph, symbols);
+    const bool isNumber = readsNumber(nodes[i].target) || most;
     const bool isOfData = isNumber || llvm::any_of(nodes[i].inputs, [&](const NamedArgument &input) {
                             return hasName(input.argument, ofData);
                           });
@@ -94,13 +122,11 @@ void dropValueChecks(Program &program) {
       if (isAssertion(nodes[i].target) && !hasName(nodes[i].inputs[0].argument, bounds) && isNewLine(nodes[i]))
         program.warnings.push_back(warningOf(nodes[i]));
     } else if (isNumber || (isOfData && isOfNumbers(nodes[i].target))) {
-      const bool isOfSize =
-          llvm::any_of(nodes[i].inputs, [&](const NamedArgument &input) { return hasName(input.argument, sizes); });
       for (const Argument &output : nodes[i].outputs) {
         addNames(output, ofData);
-        if (isSize)
-          addNames(output, sizes);
-        if (isOfSize && isBound(nodes[i]))
+        if (most)
+          eachName(output, [&](const std::string &name) { sizes[name] = *most; });
+        if (isBound(nodes[i], sizes))
           addNames(output, bounds);
       }
     }
@@ -108,7 +134,7 @@ void dropValueChecks(Program &program) {
   for (const Argument &output : program.graph.outputs)
     addNames(output, read);
   for (size_t i = nodes.size(); i-- > 0;) {
-    const bool isNumber = readsNumber(nodes[i].target) || readsSize(nodes[i], program.graph, symbols);
+    const bool isNumber = readsNumber(nodes[i].target) || mostOfSize(nodes[i], program.graph, symbols);
     if (isNumber || isOfNumbers(nodes[i].target))
       stays[i] = llvm::any_of(nodes[i].outputs, [&](const Argument &output) { return hasName(output, read); });
     if (stays[i])

@@ -100,7 +100,7 @@ private:
     const Layout &need = table.at(op.getResult());
     if (table.at(value) != need) {
       OpBuilder builder(op);
-      if (getOperandState(value, need).isSplat)
+      if (canBeMade(value, need))
         value = rematerialise(builder, value, need);
       else
         value = reshard(builder, op, value, need, origin, reduceType);
@@ -123,7 +123,7 @@ private:
     if (!changed) {
       Operation *before = block->findAncestorOpInBlock(*use.getOwner());
       OpBuilder builder(before);
-      if (getOperandState(value, need).isSplat)
+      if (canBeMade(value, need))
         changed = rematerialise(builder, value, need);
       else
         changed = reshard(builder, use.getOwner(), value, need, originOf(use), TypeAttr());
@@ -170,6 +170,12 @@ private:
     return op;
   }
 
+  /// Whether a value is a splat constant that each rank has in the layout that is needed: as a part of a sum only 0,
+  /// which may be added once per rank.
+  static bool canBeMade(Value value, const Layout &need) {
+    const OperandState state = getOperandState(value, need);
+    return state.isSplat && (state.isZero || need.unreduced.empty());
+  }
   /// A splat constant is made again in the layout that is needed.
   Value rematerialise(OpBuilder &builder, Value value, const Layout &need) {
     Operation *copy = builder.clone(*value.getDefiningOp());

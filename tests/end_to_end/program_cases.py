@@ -1,5 +1,6 @@
 """Modules that torch.export alone does not take as they are: cases of python_cases.py."""
 
+import os
 import warnings
 
 import tessera
@@ -140,3 +141,31 @@ def images_among_words(test, folder):
             warnings.simplefilter("ignore")
             found = tessera.verify(Placed(), inputs, loss="output:output", steps=2, **flags)
             test.assertTrue(found.same, found.line())
+
+
+class Masked(torch.nn.Module):
+    """The mean of what a mask names."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(4, 3)
+
+    def forward(self, x, keep):
+        mask = keep > 0
+        return torch.nn.functional.mse_loss(self.line(x)[mask], x[..., :3][mask])
+
+
+@case
+def masked_means_in_micro_batches(test, folder):
+    """As of the whole batch, whatever each micro-batch has of it."""
+    if IS_OLD:
+        return
+    net, x, keep = Masked(), torch.randn(8, 5, 4), torch.ones(8, 5, dtype=torch.int64)
+    keep[:4, 1:] = 0
+    program = tessera.export(net, (x, keep))
+    for accumulate in (1, 2):
+        artifact = tessera.compile(program, os.path.join(folder, "net.tessera"), batch=8 // accumulate, accumulate=accumulate,
+                                   loss="output:output")
+        run = tessera.train(artifact, {"x": x.numpy(), "keep": keep.numpy()}, steps=1, weights=program, order="sequential",
+                            out=os.path.join(folder, str(accumulate)))
+        test.assertAlmostEqual(run.losses[0], net(x, keep).item(), places=5)

@@ -277,6 +277,7 @@ sys.path.append(os.path.join(HERE, "..", "support"))
 import archives  # noqa: E402
 from drawing import Diffusion, Drawn, Vae, WithGenerator  # noqa: E402
 from regions import DropsBuffer, WithRegion  # noqa: E402
+from sharing import Observed, Shared  # noqa: E402
 
 
 def save(name, program, deflate=True):
@@ -372,6 +373,8 @@ def main():
     for what in ("maybe", "size", "autocast_size"):
         save(f"region-{what}", export(WithRegion(what).train(), (x,), dynamic_shapes=open_batch))
     save("drops_buffer", export(DropsBuffer().train(), (torch.randn(2, 4),)))
+    for name, module in (("shared", Shared()), ("observed", Observed())):
+        save(name, export(module.train(), (x,), dynamic_shapes=open_batch))
     try:
         from torch.testing._internal.two_tensor import TwoTensor
 

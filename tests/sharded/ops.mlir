@@ -120,12 +120,15 @@ func.func @count(%t: tensor<12xi32> {dist.sharding = #dist.sharding<[{"shard"}]>
   return %n : tensor<f32>
 }
 
-func.func @rows(%table: tensor<8x4xf32>, %i: tensor<12x3xi32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %init: tensor<8x4xf32>) -> (tensor<12x3x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>) {
+func.func @rows(%table: tensor<8x4xf32>, %i: tensor<12x3xi32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %init: tensor<8x4xf32>) -> (tensor<12x3x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>) {
   %g = train.gather_rows %table, %i : (tensor<8x4xf32>, tensor<12x3xi32>) -> tensor<12x3x4xf32>
   %zero = train.constant dense<0.0> : tensor<8x4xf32>
   %s = train.scatter_add_rows %zero, %i, %g : (tensor<8x4xf32>, tensor<12x3xi32>, tensor<12x3x4xf32>) -> tensor<8x4xf32>
   %w = train.scatter_add_rows %init, %i, %g : (tensor<8x4xf32>, tensor<12x3xi32>, tensor<12x3x4xf32>) -> tensor<8x4xf32>
-  return %g, %s, %w : tensor<12x3x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>
+  // A number that is there before counts once, not once per rank.
+  %half = train.constant dense<0.5> : tensor<8x4xf32>
+  %n = train.scatter_add_rows %half, %i, %g : (tensor<8x4xf32>, tensor<12x3xi32>, tensor<12x3x4xf32>) -> tensor<8x4xf32>
+  return %g, %s, %w, %n : tensor<12x3x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>
 }
 
 func.func @products(%x: tensor<12x4xf32> {dist.sharding = #dist.sharding<[{"shard"}, {}]>}, %w: tensor<4x12xf32>, %v: tensor<4x12xf32> {dist.sharding = #dist.sharding<[{}, {"shard"}]>}) -> (tensor<12x12xf32>, tensor<4x12xf32>, tensor<12x12xf32>, tensor<4x4xf32>) {
