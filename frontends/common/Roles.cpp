@@ -278,13 +278,15 @@ LogicalResult Roles::checkFlags() {
   return failure(failed(checkTied(all)) || failed(checkPadding(all)));
 }
 
+/// What names all tensors allows whatever is shared; what names some says that they are.
 LogicalResult Roles::checkTied(ArrayRef<StringRef> all) {
   if (!tied)
     return success();
   if (failed(tied->expectMatch(loc, "tensor", all)))
     return failure();
-  if (record || llvm::any_of(readers, [&](const auto &entry) {
-        return scopesOf(entry.second).size() > 1 && tied->match(entry.first());
+  auto isNamed = [&](StringRef name) { return tied->match(name); };
+  if (record || llvm::all_of(all, isNamed) || llvm::any_of(readers, [&](const auto &entry) {
+        return scopesOf(entry.second).size() > 1 && isNamed(entry.first());
       }))
     return success();
   return error() << "--tied: no tensor that matches '" << tied->getText() << "' is read in several modules";

@@ -21,7 +21,9 @@ static std::vector<std::string> flagsOf(const CLI::App &app) {
 
 /// What is wrong with the first word that the tool does not take. A flag explains the values that follow it.
 static std::string describeUnknown(const CLI::App &app, const std::vector<std::string> &words) {
-  auto isFlag = [](const std::string &word) { return word.size() > 1 && word[0] == '-' && (word[1] == '-' || std::isalpha(word[1])); };
+  auto isFlag = [](const std::string &word) {
+    return word.size() > 1 && word[0] == '-' && (word[1] == '-' || std::isalpha(word[1]));
+  };
   const auto flag = std::find_if(words.begin(), words.end(), isFlag);
   if (flag == words.end())
     return "'" + words.front() + "' is one word too many; a flag may be missing before it";
