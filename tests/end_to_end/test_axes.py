@@ -58,7 +58,7 @@ class AxisRoles(ToolTest):
     def test_reports_say_the_names_of_the_user(self):
         done = self.tool("tessera-compile", self.golden.model, "--batch", 4, "--seq", SEQUENCE, "--mesh",
                          "nodes:replica=2,gpus:data=2", "--report=report.json", "--fit=1MiB")
-        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("ddp on nodes:replica=2,gpus:data=2 (4 ranks)", done.stdout)
         self.assertIn("--mesh nodes:replica=2,gpus:data=4", done.stdout)
         self.assertIn("nodes,gpus", done.stdout)

@@ -235,6 +235,11 @@ class ExportTorch(ToolTest):
                 self.assertIn(message, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                 self.assertFalse(os.path.exists(self.path("bad.onnx")))
+        for words in (["export", "bad.py:number", "-o", "bad.txt"], ["export", "bad.py:number", "-o", "bad.onnx", "--no-weights"],
+                      ["export", "bad.py:number", "-o", "bad.pt2", "--", "--mesh", "shard=2"], ["export", "bad.py:number"],
+                      ["verify", "bad.py:number", "--steps", "0"]):
+            with self.subTest(words):
+                self.assertEqual(self.python("-m", "tessera", *words).returncode, 2)
 
     def test_nothing_is_left_of_a_refused_model(self):
         with open(self.path("cut.py"), "w") as file:

@@ -130,7 +130,7 @@ class Report(ToolTest):
         flags = ("--batch", 8, "--mesh", "shard=2", "--strategy", "ddp")
         reserved = self.report(*flags)["memory"]["reserved_per_rank"]
         self.assertTrue(self.report(*flags, f"--fit={reserved}")["fit"]["fits"])
-        fit = self.report(*flags, f"--fit={reserved * 0.7:.0f}", status=2)["fit"]
+        fit = self.report(*flags, f"--fit={reserved * 0.7:.0f}", status=3)["fit"]
         self.assertFalse(fit["fits"])
         self.assertTrue(fit["variants"][-1]["fits"], self.text)
         self.assertIn("it fits with " + fit["variants"][-1]["flags"], self.text)
@@ -147,7 +147,7 @@ class Report(ToolTest):
                                            ("zero2", "shard=2", ["zero3"]), ("zero3", "shard=2", []),
                                            ("hsdp", "replicate=2,shard=2", [])):
             flags = ("--batch", 8, "--mesh", mesh, "--strategy", strategy, "--target", "h100x8")
-            variants = self.report(*flags, "--fit=1000", status=2, model=model)["fit"]["variants"]
+            variants = self.report(*flags, "--fit=1000", status=3, model=model)["fit"]["variants"]
             self.assertIn("nothing that was tried fits", self.text)
             found = [dict(zip(words[::2], words[1::2])) for words in (variant["flags"].split() for variant in variants)]
             with self.subTest(strategy):
@@ -172,7 +172,7 @@ class Report(ToolTest):
 
     def test_fit_lists_zero2_where_it_differs_from_zero1(self):
         flags = ("--batch", 4, "--mesh", "shard=2", "--strategy", "ddp", "--accumulate")
-        variants = self.report(*flags, 2, "--fit=1000", status=2)["fit"]["variants"]
+        variants = self.report(*flags, 2, "--fit=1000", status=3)["fit"]["variants"]
         self.assertEqual([variant["flags"] for variant in variants[:3]],
                          ["--strategy zero1", "--strategy zero2", "--strategy zero3"])
         self.assertLess(variants[1]["reserved_per_rank"], variants[0]["reserved_per_rank"])
@@ -184,9 +184,9 @@ class Report(ToolTest):
         memory = self.report(*flags)["memory"]
         both = memory["reserved_per_rank"] + memory["host_per_rank"]
         # On a CPU both are the same memory, and moving state is of no use.
-        self.assertFalse(self.report(*flags, f"--fit={both - 1}", status=2)["fit"]["fits"])
+        self.assertFalse(self.report(*flags, f"--fit={both - 1}", status=3)["fit"]["fits"])
         self.assertTrue(self.report(*flags, f"--fit={both}")["fit"]["fits"])
-        fit = self.report(*flags[:-2], "--fit=1000", status=2)["fit"]
+        fit = self.report(*flags[:-2], "--fit=1000", status=3)["fit"]
         self.assertFalse([variant for variant in fit["variants"] if "--offload" in variant["flags"]])
         self.assertIn("--offload was not tried: on a CPU", self.text)
         # A GPU has memory of its own; the ranks of a node share its host.
@@ -198,7 +198,7 @@ class Report(ToolTest):
             machine["host_memory"]["value"] = host
             with open(self.path("machine.json"), "w") as file:
                 json.dump(machine, file)
-            fit = self.report(*flags, "--target", "machine.json", f"--fit={device}", status=0 if fits else 2)["fit"]
+            fit = self.report(*flags, "--target", "machine.json", f"--fit={device}", status=0 if fits else 3)["fit"]
             self.assertEqual(fit["fits"], fits, self.text)
         self.assertIn("on the host of a node", self.text)
         variants = self.report(*flags[:-2], "--target", "machine.json", "--fit=target")["fit"]
@@ -225,7 +225,7 @@ class Report(ToolTest):
         self.report("--batch", 2, "--mesh", "seq=2", "--strategy", "zero3", "--seq", 1024, f"--fit=sequence:{limit}", model=model)
         self.assertRegex(self.text, r"the longest that fits has \d+ positions, with --attention (allgather|ring|ulysses)\n")
         nothing = self.tool("tessera-compile", os.path.join(MODELS, model), *flags, "--seq", 1024, "--fit=sequence:1MiB")
-        self.assertEqual(nothing.returncode, 2)
+        self.assertEqual(nothing.returncode, 3)
         self.assertIn("not even 1024 positions fit", nothing.stdout)
 
     def test_a_fixed_sequence_has_no_longest(self):

@@ -1,10 +1,9 @@
 //===- main.cpp - tessera-calibrate: measures the machine at hand ------------------------===//
 
 #include "runtime/base/File.h"
+#include "tools/common/CommandLine.h"
 #include "tools/tessera-calibrate/Measure.h"
 #include "tools/tessera-calibrate/TargetWriter.h"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <thread>
@@ -16,7 +15,8 @@ int main(int argc, char **argv) {
   options.threads = 0;
   CLI::App app(
       "Measures products by shape, kernels, attention and collectives by size on this machine and writes a target "
-      "file, by which tessera-compile schedules and predicts steps.");
+      "file, by which tessera-compile schedules and predicts steps.",
+      "tessera-calibrate");
   app.set_version_flag("--version", TESSERA_VERSION);
   app.footer(
       "Example:\n"
@@ -40,11 +40,10 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember({"wall", "cpu"}))
       ->capture_default_str();
   app.add_flag("--quick", options.quick, "few and small sizes: to try the tool, not to predict by");
-  CLI11_PARSE(app, argc, argv);
-  if (output.size() < 5 || output.compare(output.size() - 5, 5, ".json") != 0) {
-    std::fprintf(stderr, "error: -o: expected a file *.json, got '%s'\n", output.c_str());
-    return 1;
-  }
+  if (std::optional<int> status = tessera::readCommandLine(app, argc, argv))
+    return *status;
+  if (output.size() < 5 || output.compare(output.size() - 5, 5, ".json") != 0)
+    return tessera::failUsage(app, "-o: expected a file *.json, got '" + output + "'");
   if (options.threads == 0)
     options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.ranks);
 

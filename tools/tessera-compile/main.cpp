@@ -6,6 +6,7 @@
 #include "passes/differentiate/remat/Policy.h"
 #include "passes/shard/SequenceStrategy.h"
 #include "passes/shard/Strategy.h"
+#include "tools/common/CommandLine.h"
 #include "tools/tessera-compile/driver/Compile.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -14,11 +15,12 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 
 namespace {
+
+/// The exit status where --fit was asked for and the step fits no way that is known.
+constexpr int kDoesNotFit = 3;
 
 constexpr const char *kDescription =
     R"(Compiles a model into one artifact: the whole training step, for every rank.
@@ -27,6 +29,10 @@ Example (ZeRO-3 over two ranks):
   tessera-compile gpt.onnx -o gpt.tessera --loss cross-entropy --optimizer adamw \
       --mesh shard=2 --strategy zero3 --batch 8 --seq 256
   tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt
+
+Regular expressions are those of RE2 (\d, (?:...), no look-around) and match a part of a name; ^ and $ are its ends.
+One that matches nothing, or whose every match another flag overrules, is an error; instead of one that may be left
+out, none names nothing.
 )";
 
 void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std::string> &dims) {
@@ -38,8 +44,8 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option(
       "--dim-role", o.dimRoles,
       "what the dimensions of an input count, where --batch binds another than dimension 0 or --seq another "
-      "than dimension 1: <input>:<dimension>=<batch|sequence|none>[,…]; those not named count nothing; may be "
-      "repeated");
+      "than dimension 1: <input>:<dimension>=<batch|sequence|none>[,…]; those not named keep what is known of "
+      "them; may be repeated");
   app.add_option("--parameters", o.parameters,
                  "regular expression of tensors that are trained, whatever the file says of them (. is all)");
   app.add_option("--constants", o.constants,
@@ -151,7 +157,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
   app.add_option("--weight-decay", o.weightDecay, "weight decay, as the optimizer defines it: docs/optimize.md")
       ->capture_default_str();
-  app.add_option("--no-decay", o.noDecay, "regular expression of parameters without decay (default: norms and biases)");
+  app.add_option("--no-decay", o.noDecay,
+                 "regular expression of parameters without decay, or none: all decay (default: norms and biases)");
   app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
       ->capture_default_str();
   app.add_option("--clip-value", o.clipValue,
@@ -300,7 +307,7 @@ void addReportOptions(CLI::App &app, std::string &report, std::string &fit) {
   app.add_flag(
       "--fit{target}", fit,
       "say whether a rank's memory fits the target's device, or --fit=BYTES (80e9, 40GiB), and what would make "
-      "it fit; exit status 2 if it does not. --fit=sequence, or sequence:BYTES, finds the longest sequence that fits, "
+      "it fit; exit status 3 if it does not. --fit=sequence, or sequence:BYTES, finds the longest sequence that fits, "
       "from "
       "--seq on, and goes on with it");
 }
@@ -336,7 +343,10 @@ std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::str
     std::string value = equals == std::string::npos ? "" : dim.substr(equals + 1);
     if (equals == 0 || value.empty() || value.size() > 15 || value.find_first_not_of("0123456789") != std::string::npos)
       return "--dim: expected <name>=<value>, got '" + dim + "'";
-    o.dims[dim.substr(0, equals)] = std::stoll(value);
+    const std::string name = dim.substr(0, equals);
+    const int64_t size = std::stoll(value);
+    if (const auto [known, isNew] = o.dims.emplace(name, size); !isNew && known->second != size)
+      return "--dim: '" + name + "' is bound to " + std::to_string(known->second) + " and to " + value;
   }
   if (!mesh.empty())
     if (std::string error = tessera::parseMesh(mesh, o.mesh); !error.empty())
@@ -399,7 +409,8 @@ int main(int argc, char **argv) {
   addReportOptions(app, report, fit);
   addAssumptions(app, options);
   addDebugOptions(app, options, printPipelines);
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> status = tessera::readCommandLine(app, argc, argv))
+    return *status;
 
   for (const CLI::Option *option : app.get_options())
     if (option->count() > 0 && option->get_name().rfind("--fp8-", 0) == 0)
@@ -411,10 +422,12 @@ int main(int argc, char **argv) {
 
   if (printPipelines)
     options.output = "-";
-  if (std::string error = finishOptions(options, dims, mesh); !error.empty()) {
-    llvm::errs() << "tessera-compile: error: " << error << "\n";
-    return 1;
-  }
+  for (const char *flag : {"--batch", "--seq"})
+    if (app.count(flag) > 0 && app.get_option(flag)->as<int64_t>() < 1)
+      return tessera::failUsage(app, std::string(flag) + " must be at least 1, got " +
+                                         app.get_option(flag)->as<std::string>());
+  if (std::string error = finishOptions(options, dims, mesh); !error.empty())
+    return tessera::failUsage(app, error);
   tessera::registerAllPasses();
   mlir::DialectRegistry registry;
   tessera::registerAllDialects(registry);
@@ -439,7 +452,7 @@ int main(int argc, char **argv) {
   }
   auto outcome = tessera::compile(options, context, llvm::outs());
   if (succeeded(outcome))
-    return *outcome == tessera::CompileOutcome::Done ? 0 : 2;
+    return *outcome == tessera::CompileOutcome::Done ? 0 : kDoesNotFit;
   if (!reported)
     llvm::errs() << "tessera-compile: error: compilation failed without a diagnostic; please report this\n";
   return 1;

@@ -1,8 +1,7 @@
 //===- main.cpp - tessera-dump: shows what is in an artifact -----------------------------===//
 
+#include "tools/common/CommandLine.h"
 #include "tools/tessera-dump/Dump.h"
-
-#include <CLI/CLI.hpp>
 
 #include <functional>
 #include <iostream>
@@ -63,7 +62,8 @@ int main(int argc, char **argv) {
   app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");
   app.add_option("--write-code", codePath, "Writes the generated code to this file");
   app.add_flag("--json", asJson, "The chosen sections as one JSON object");
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
 
   auto artifact = Artifact::open(path);
   if (!artifact.isOk())

@@ -1,10 +1,9 @@
 //===- main.cpp - tessera-run: trains a compiled step -----------------------===//
 
 #include "runtime/step/Trainer.h"
+#include "tools/common/CommandLine.h"
 #include "tools/tessera-run/Signals.h"
 #include "tools/tessera-run/StandardStreams.h"
-
-#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cstdint>
@@ -49,7 +48,8 @@ int main(int argc, char **argv) {
   tessera::TrainOptions options;
   CLI::App app(
       "Trains a compiled step. Ranks are threads of this process, as many as the artifact's mesh has; under mpirun, "
-      "srun or torchrun each process is one rank.");
+      "srun or torchrun each process is one rank.",
+      "tessera-run");
   app.footer("Example:\n"
              "  tessera-compile gpt.onnx -o gpt.tessera --mesh shard=2 --strategy zero3 --batch 8 --seq 256\n"
              "  tessera-run gpt.tessera --data text/ --steps 200 --out runs/gpt --checkpoint-every 100");
@@ -187,7 +187,8 @@ int main(int argc, char **argv) {
       "--autotune{auto}", autotune,
       "On a GPU: time the algorithms of each product at the start and keep the fastest in a file, --autotune=FILE or "
       "the user's (~/.cache/tessera/gemm.json)");
-  CLI11_PARSE(app, argc, argv);
+  if (std::optional<int> status = tessera::readCommandLine(app, argc, argv))
+    return *status;
   if (tunes->count() > 0)
     options.gpu.autotune = autotune == "auto" ? "" : autotune;
   options.gpu.usesGraphs = !noGraph;
@@ -195,11 +196,14 @@ int main(int argc, char **argv) {
   options.gpu.isReproducible = reproducible == "on";
 
   // Neither is of use to an evaluation alone.
-  for (const char *name : {"--data", "--out"})
+  for (auto [name, what] :
+       {std::pair("--data", "what to train on: a token file (.bin), text or a folder of it, or arrays (.npz, "
+                            ".safetensors)"),
+        std::pair("--out", "a folder for metrics, checkpoints and final weights")})
     if (!options.evalOnly && app.count(name) == 0)
-      return app.exit(CLI::RequiredError(name));
+      return tessera::failUsage(app, std::string(name) + " is required, " + what);
   if (options.evalOnly && options.resume.empty() && options.weights.empty())
-    return app.exit(CLI::RequiredError("--eval-only: --resume or --weights"));
+    return tessera::failUsage(app, "--eval-only needs --resume or --weights, what it evaluates");
 
   options.shuffle = order == "shuffled";
   options.peakFlops = peakGflops * 1e9;

@@ -10,9 +10,14 @@ import tempfile
 from .errors import CannotCompare, ExportError
 
 
-def fail(message):
+def fail(message, status=1):
     print(f"tessera: error: {message}", file=sys.stderr)
-    return 1
+    return status
+
+
+def fail_usage(message):
+    """Of a command line that is wrong: as argparse's own errors, and those of the tools, the status is 2."""
+    return fail(message, 2)
 
 
 def add_target(parser):
@@ -86,10 +91,10 @@ def main(words, description):
         import torch  # noqa: F401
         if options.command == "export":
             if flags:
-                return fail("export passes nothing on to tessera-compile")
+                return fail_usage("export passes nothing on to tessera-compile")
             return export(options)
         if options.steps < 1:
-            return fail("--steps must be at least 1")
+            return fail_usage("--steps must be at least 1")
         return verify(options, flags)
     except ImportError as why:
         return fail(why)
@@ -108,9 +113,9 @@ def export(options):
     """The exit status."""
     kind = os.path.splitext(options.output)[1]
     if kind not in (".pt2", ".onnx"):
-        return fail(f"{options.output} ends neither in .pt2 nor in .onnx")
+        return fail_usage(f"{options.output} ends neither in .pt2 nor in .onnx")
     if kind == ".onnx" and (options.no_weights or options.auto):
-        return fail("--no-weights and --auto are for .pt2 files")
+        return fail_usage("--no-weights and --auto are for .pt2 files")
     try:
         print((export_program if kind == ".pt2" else export_onnx)(options))
     except ExportError as why:
