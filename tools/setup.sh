@@ -17,7 +17,7 @@ runtime_packages=(
   libopenmpi-dev openmpi-bin python3 python3-venv
 )
 compiler_packages=(
-  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev zlib1g-dev libzstd-dev
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools liblld-22-dev zlib1g-dev libzstd-dev libre2-dev
 )
 test_packages=(
   libonnx-testdata libgmock-dev clang clang-14 libclang-rt-14-dev libomp-14-dev clang-format clang-tidy iproute2

@@ -2,7 +2,10 @@
 
 #include "frontends/common/InputDims.h"
 
+#include "compiler/dialect/train/NamePattern.h"
+
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -41,8 +44,15 @@ int64_t InputDims::wantedFor(DimRole role) const {
 LogicalResult InputDims::checkSymbols() {
   for (const auto &[name, size] : options.dims) {
     auto isNamed = [&, &name = name](const Dim &dim) { return !dim.file.size && dim.file.symbol == name; };
-    if (llvm::none_of(inputs, [&](const Input &input) { return llvm::any_of(input.dims, isNamed); }))
-      return error() << "no input has a symbolic dimension '" << name << "'";
+    if (llvm::any_of(inputs, [&](const Input &input) { return llvm::any_of(input.dims, isNamed); }))
+      continue;
+    llvm::SetVector<StringRef> known;
+    for (const Input &input : inputs)
+      for (const Dim &dim : input.dims)
+        if (!dim.file.size && !dim.file.symbol.empty())
+          known.insert(dim.file.symbol);
+    return error() << "--dim: no input has a symbolic dimension '" << name << "'"
+                   << train::nearestNames(name, known.getArrayRef());
   }
   return success();
 }
@@ -53,8 +63,9 @@ LogicalResult InputDims::readFlag(StringRef flag) {
   const StringRef name = parts.first, list = flag.contains('=') ? flag.drop_front(name.size() + 1) : parts.second;
   auto *input = llvm::find_if(inputs, [&](const Input &input) { return input.name == name; });
   if (input == inputs.end())
-    return error() << "--dim-role " << flag << ": the model has no input '" << name << "'";
-  input->isGiven = true;
+    return error() << "--dim-role " << flag << ": the model has no input '" << name << "'"
+                   << train::nearestNames(
+                          name, llvm::map_to_vector(inputs, [](const Input &each) -> StringRef { return each.name; }));
   SmallVector<StringRef> entries;
   list.split(entries, ',');
   for (StringRef entry : entries) {
@@ -66,10 +77,37 @@ LogicalResult InputDims::readFlag(StringRef flag) {
     if (dim >= input->dims.size())
       return error() << "--dim-role " << flag << ": input '" << name << "' has " << input->dims.size()
                      << " dimensions, counted from 0";
-    input->dims[dim].role = word == "batch" ? DimRole::Sample : word == "sequence" ? DimRole::Position : DimRole::None;
+    Dim &named = input->dims[dim];
+    if (named.isGiven)
+      return error() << "--dim-role " << flag << ": dimension " << dim << " of '" << name << "' is named twice";
+    named.role = word == "batch" ? DimRole::Sample : word == "sequence" ? DimRole::Position : DimRole::None;
+    named.isKnown = named.isGiven = true;
   }
-  for (Dim &dim : input->dims)
-    dim.isKnown = true;
+  return success();
+}
+
+/// What --dim-role says of a dimension holds for all of its symbol: in the same input whatever it is, in others if it
+/// counts something.
+LogicalResult InputDims::readFlags() {
+  for (const std::string &flag : options.dimRoles)
+    if (failed(readFlag(flag)))
+      return failure();
+  for (Input &input : inputs) {
+    for (Dim &dim : input.dims) {
+      if (dim.isGiven || dim.file.size || dim.file.symbol.empty())
+        continue;
+      const Dim *same = llvm::find_if(input.dims, [&](const Dim &other) {
+        return other.isGiven && !other.file.size && other.file.symbol == dim.file.symbol;
+      });
+      if (same == input.dims.end())
+        continue;
+      dim.role = same->role;
+      dim.isKnown = dim.isGiven = true;
+    }
+    for (size_t dim = 0; dim < input.dims.size(); ++dim)
+      if (input.dims[dim].isGiven && input.dims[dim].role != DimRole::None && failed(addSymbol(input, dim)))
+        return failure();
+  }
   return success();
 }
 
@@ -79,7 +117,7 @@ LogicalResult InputDims::addSymbol(const Input &input, size_t dim) {
   if (found.file.size || found.file.symbol.empty())
     return success();
   const std::string where = "dimension " + std::to_string(dim) + " of '" + input.name + "'";
-  auto [entry, isNew] = symbols.try_emplace(found.file.symbol, Symbol{found.role, where, input.isGiven});
+  auto [entry, isNew] = symbols.try_emplace(found.file.symbol, Symbol{found.role, where, found.isGiven});
   if (isNew || entry->second.role == found.role)
     return success();
   return error() << "'" << found.file.symbol << "' counts " << countedBy(entry->second.role) << " as "
@@ -88,12 +126,13 @@ LogicalResult InputDims::addSymbol(const Input &input, size_t dim) {
                  << ":<dimension>=<batch|sequence|none>";
 }
 
-/// Without a word about it, --batch binds dimension 0 and --seq dimension 1.
+/// Without a word about it, --batch binds dimension 0 and --seq dimension 1, unless --dim-role says of another
+/// dimension that it does.
 LogicalResult InputDims::assignByPlace(Input &input) {
   for (auto [place, dim] : llvm::enumerate(input.dims)) {
-    if (input.isGiven || isSymbolBound(dim) || place > 1)
-      continue;
     const DimRole role = place == 0 ? DimRole::Sample : DimRole::Position;
+    if (place > 1 || dim.isKnown || isSymbolBound(dim) || input.has(role))
+      continue;
     if (std::optional<int64_t> fixed = dim.file.size) {
       // A size that the file has, and --seq says as well.
       if (role == DimRole::Position && *fixed == wantedFor(role))
@@ -157,7 +196,7 @@ LogicalResult InputDims::checkUnused() {
     if (wantedFor(role) == 0 || llvm::any_of(inputs, [&](const Input &input) { return input.has(role); }))
       continue;
     for (const Input &input : inputs)
-      if (place < input.dims.size() && !input.isGiven && !isSymbolBound(input.dims[place]) &&
+      if (place < input.dims.size() && !input.dims[place].isKnown && !isSymbolBound(input.dims[place]) &&
           input.dims[place].size != wantedFor(role))
         return error() << "input '" << input.name << "' has the fixed size " << input.dims[place].size
                        << " in dimension " << place << ", got " << flagOf(role) << " " << wantedFor(role)
@@ -181,7 +220,7 @@ LogicalResult InputDims::assumeSamples() {
       batch = dim.size;
     }
   for (Input &input : inputs) {
-    if (input.dims.empty() || input.isGiven || input.has(DimRole::Sample) || input.dims.front().isKnown)
+    if (input.dims.empty() || input.has(DimRole::Sample) || input.dims.front().isKnown)
       continue;
     if (batch == 0)
       batch = options.batch > 0 ? options.batch : input.dims.front().size;
@@ -196,20 +235,8 @@ LogicalResult InputDims::assumeSamples() {
 }
 
 LogicalResult InputDims::resolve() {
-  if (failed(checkSymbols()))
+  if (failed(checkSymbols()) || failed(readFlags()))
     return failure();
-  for (const std::string &flag : options.dimRoles)
-    if (failed(readFlag(flag)))
-      return failure();
-  for (const Input &input : inputs) {
-    if (!input.isGiven)
-      continue;
-    if (llvm::count_if(input.dims, [](const Dim &dim) { return dim.role == DimRole::Sample; }) > 1)
-      return error() << "--dim-role: input '" << input.name << "' has two dimensions that count samples";
-    for (size_t dim = 0; dim < input.dims.size(); ++dim)
-      if (input.dims[dim].role != DimRole::None && failed(addSymbol(input, dim)))
-        return failure();
-  }
   for (Input &input : inputs)
     if (failed(assignByPlace(input)))
       return failure();
@@ -219,6 +246,8 @@ LogicalResult InputDims::resolve() {
         dim.role = found->second.role;
         dim.isKnown = true;
       }
+    if (input.isGiven() && llvm::count_if(input.dims, [](const Dim &dim) { return dim.role == DimRole::Sample; }) > 1)
+      return error() << "--dim-role: input '" << input.name << "' has two dimensions that count samples";
     if (failed(assignSizes(input)))
       return failure();
   }

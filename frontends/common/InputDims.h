@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/Dims.h"
 #include "frontends/Frontend.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace tessera::frontend {
@@ -28,14 +29,17 @@ public:
     int64_t size = 0;
     train::DimRole role = train::DimRole::None;
     bool isKnown = false; ///< the role was said, or follows from what bound the dimension
+    bool isGiven = false; ///< by --dim-role
   };
   struct Input {
     std::string name;
     llvm::SmallVector<Dim> dims;
-    bool isGiven = false; ///< --dim-role names it: what it does not say of a dimension is nothing
 
     llvm::SmallVector<int64_t> shape() const;
     bool has(train::DimRole role) const;
+    bool isGiven() const {
+      return llvm::any_of(dims, [](const Dim &dim) { return dim.isGiven; });
+    }
   };
 
   InputDims(const ImportOptions &options, mlir::Location loc) : options(options), loc(loc) {}
@@ -54,6 +58,7 @@ private:
   mlir::InFlightDiagnostic error() { return mlir::emitError(loc); }
   mlir::LogicalResult checkSymbols();
   mlir::LogicalResult readFlag(llvm::StringRef flag);
+  mlir::LogicalResult readFlags();
   mlir::LogicalResult assignByPlace(Input &input);
   mlir::LogicalResult addSymbol(const Input &input, size_t dim);
   mlir::LogicalResult assignSizes(Input &input);

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -14,16 +15,19 @@ namespace tessera::frontend {
 namespace {
 /// Names under which exporters and common model code keep tensors that are not trained. Only a hint in a message.
 bool looksLikeBuffer(StringRef name) {
-  static const llvm::Regex pattern("(^|[._/])(inv_freq|original_inv_freq|cos_cached|sin_cached|cos_cache|sin_cache|"
-                                   "freqs_cis|freqs_cos|freqs_sin|causal_mask|masked_bias|attn_mask|position_ids)$|"
-                                   "lifted_tensor");
-  return pattern.match(name);
+  static constexpr llvm::StringLiteral kEnds[] = {"inv_freq",    "cos_cached",  "sin_cached", "cos_cache",
+                                                  "sin_cache",   "freqs_cis",   "freqs_cos",  "freqs_sin",
+                                                  "causal_mask", "masked_bias", "attn_mask",  "position_ids"};
+  return name.contains("lifted_tensor") || llvm::any_of(kEnds, [&](StringRef end) {
+           StringRef before = name;
+           return before.consume_back(end) && (before.empty() || StringRef("._/").contains(before.back()));
+         });
 }
 
 /// Names that exporters make up for tensors that they computed, such as the transposed weight of a tied head. A hint.
 bool looksFolded(StringRef name) {
-  static const llvm::Regex pattern("^(val_[0-9]+|onnx::.*)$");
-  return pattern.match(name);
+  return name.starts_with("onnx::") ||
+         (name.consume_front("val_") && !name.empty() && llvm::all_of(name, [](char c) { return llvm::isDigit(c); }));
 }
 
 /// How many tensors an error lists before it says how many more there are.
@@ -45,46 +49,85 @@ std::string listOf(ArrayRef<StringRef> names, size_t most) {
 }
 } // namespace
 
+/// What a role is called in messages.
+static StringRef wordOf(Role role) {
+  switch (role) {
+  case Role::Parameter:
+    return "trained";
+  case Role::Frozen:
+    return "frozen";
+  case Role::Buffer:
+    return "a buffer";
+  case Role::Statistic:
+    return "a statistic";
+  case Role::Constant:
+    return "a constant";
+  case Role::Uncertain:
+    return "not certain";
+  }
+  llvm_unreachable("unknown role");
+}
+
 LogicalResult Roles::addFlag(const char *name, const std::string &text, std::optional<Flag> &flag) {
-  if (text.empty())
-    return success();
-  llvm::Regex regex(text);
-  std::string why;
-  if (!regex.isValid(why))
-    return error() << name << ": '" << text << "' is not a regular expression: " << why;
-  flag.emplace(Flag{name, text, std::move(regex)});
+  std::optional<train::NamePattern> pattern;
+  if (failed(train::NamePattern::read(loc, name, text, pattern)))
+    return failure();
+  if (pattern)
+    flag.emplace(Flag{std::move(*pattern), false, std::nullopt});
   return success();
+}
+
+LogicalResult Roles::addPadding(StringRef text) {
+  auto [pattern, row] = text.rsplit('=');
+  int64_t index = 0;
+  if (pattern.empty() || row.getAsInteger(10, index) || index < 0)
+    return error() << "--padding-idx: expected <regex>=<row>, got '" << text << "'";
+  FailureOr<train::NamePattern> parsed = train::NamePattern::parse(loc, "--padding-idx", pattern);
+  if (succeeded(parsed))
+    padding.emplace_back(std::move(*parsed), index);
+  return parsed;
 }
 
 LogicalResult Roles::readFlags() {
   if (failed(addFlag("--parameters", options.parameters, parameters)) ||
       failed(addFlag("--constants", options.constants, constants)) ||
-      failed(addFlag("--frozen", options.frozen, frozen)) || failed(addFlag("--tied", options.tied, tied)))
+      failed(addFlag("--frozen", options.frozen, frozen)) ||
+      failed(train::NamePattern::read(loc, "--tied", options.tied, tied)))
     return failure();
-  for (const std::string &text : options.paddingIdx) {
-    auto [pattern, row] = StringRef(text).rsplit('=');
-    int64_t index = 0;
-    std::optional<Flag> flag;
-    if (pattern.empty() || row.getAsInteger(10, index) || index < 0)
-      return error() << "--padding-idx: expected <regex>=<row>, got '" << text << "'";
-    if (failed(addFlag("--padding-idx", pattern.str(), flag)))
-      return failure();
-    padding.emplace_back(std::move(*flag), index);
-  }
-  return success();
+  return success(
+      llvm::all_of(options.paddingIdx, [&](const std::string &text) { return succeeded(addPadding(text)); }));
 }
 
 Roles::Flags Roles::match(StringRef name) {
-  anyTensor = true;
-  auto matches = [&](std::optional<Flag> &flag) { return flag && flag->match(name); };
-  (void)matches(tied);
-  for (auto &[flag, row] : padding)
-    (void)flag.match(name);
+  names.push_back(name.str());
+  auto matches = [&](const std::optional<Flag> &flag) { return flag && flag->pattern.match(name); };
   return {matches(parameters), matches(constants), matches(frozen)};
 }
 
 Decision Roles::decide(StringRef name, RankedTensorType type) {
-  const auto [isParameter, isConstant, isFrozen] = match(name);
+  const Flags flags = match(name);
+  Decision decision = decideBy(flags, name, type);
+  recordEffect(flags, name, decision);
+  return decision;
+}
+
+/// Notes whether the flags that name a tensor had their way. What takes no gradient anyhow is as good as frozen.
+void Roles::recordEffect(Flags flags, StringRef name, const Decision &decision) {
+  auto note = [&](std::optional<Flag> &flag, bool matches, bool isHeeded) {
+    if (!matches)
+      return;
+    flag->isHeeded |= isHeeded;
+    if (!isHeeded && !flag->overruled)
+      flag->overruled.emplace(name, decision);
+  };
+  const bool isConstant = decision.role == Role::Constant;
+  note(parameters, flags.parameter, decision.role == Role::Parameter);
+  note(constants, flags.constant, isConstant);
+  note(frozen, flags.frozen, decision.role == Role::Frozen || (isConstant && !flags.constant));
+}
+
+Decision Roles::decideBy(Flags flags, StringRef name, RankedTensorType type) {
+  const auto [isParameter, isConstant, isFrozen] = flags;
   auto trains = [&](const char *reason) {
     trained.push_back(name.str());
     return Decision{Role::Parameter, reason};
@@ -215,16 +258,59 @@ LogicalResult Roles::checkShared() {
   return diagnostic;
 }
 
+/// A flag that names no tensor, or of whose tensors none became what it says, is a mistake.
 LogicalResult Roles::checkFlags() {
-  SmallVector<Flag *> flags;
-  for (std::optional<Flag> *flag : {&parameters, &constants, &frozen, &tied})
-    if (*flag)
-      flags.push_back(&**flag);
-  for (auto &[flag, row] : padding)
-    flags.push_back(&flag);
-  for (Flag *flag : flags)
-    if (!flag->matched && anyTensor)
-      return error() << flag->name << ": no tensor matches '" << flag->text << "'";
+  if (names.empty())
+    return success();
+  const SmallVector<StringRef> all(names.begin(), names.end());
+  for (const std::optional<Flag> *flag : {&parameters, &constants, &frozen}) {
+    if (!*flag)
+      continue;
+    const train::NamePattern &pattern = (*flag)->pattern;
+    if (failed(pattern.expectMatch(loc, "tensor", all)))
+      return failure();
+    const auto &overruled = (*flag)->overruled;
+    if (!(*flag)->isHeeded && overruled)
+      return error() << pattern.getFlag() << ": '" << pattern.getText() << "' changes nothing: '" << overruled->first
+                     << "', which it matches, is " << wordOf(overruled->second.role) << " (" << overruled->second.reason
+                     << ")";
+  }
+  return failure(failed(checkTied(all)) || failed(checkPadding(all)));
+}
+
+/// What names all tensors allows whatever is shared; what names some says that they are.
+LogicalResult Roles::checkTied(ArrayRef<StringRef> all) {
+  if (!tied)
+    return success();
+  if (failed(tied->expectMatch(loc, "tensor", all)))
+    return failure();
+  auto isNamed = [&](StringRef name) { return tied->match(name); };
+  if (record || llvm::all_of(all, isNamed) || llvm::any_of(readers, [&](const auto &entry) {
+        return scopesOf(entry.second).size() > 1 && isNamed(entry.first());
+      }))
+    return success();
+  return error() << "--tied: no tensor that matches '" << tied->getText() << "' is read in several modules";
+}
+
+LogicalResult Roles::checkPadding(ArrayRef<StringRef> all) {
+  for (const auto &[pattern, row] : padding)
+    if (failed(pattern.expectMatch(loc, "tensor", all)))
+      return failure();
+  for (StringRef name : all) {
+    const RecordedTensor *recorded = record ? record->find(name) : nullptr;
+    std::optional<int64_t> given;
+    for (const auto &[pattern, row] : padding) {
+      if (!pattern.match(name))
+        continue;
+      if (given && *given != row)
+        return error() << "--padding-idx: '" << name << "' has row " << *given << " and, by '" << pattern.getText()
+                       << "', row " << row;
+      if (!given && recorded && recorded->paddingIdx && *recorded->paddingIdx != row)
+        emitWarning(loc) << "--padding-idx: row " << row << " of '" << name << "' instead of row "
+                         << *recorded->paddingIdx << ", as the file's record says";
+      given = row;
+    }
+  }
   return success();
 }
 
@@ -241,8 +327,8 @@ LogicalResult Roles::check(const Shapes &shapes) {
 }
 
 std::optional<int64_t> Roles::paddingOf(StringRef name) {
-  for (auto &[flag, row] : padding)
-    if (flag.match(name))
+  for (const auto &[pattern, row] : padding)
+    if (pattern.match(name))
       return row;
   const RecordedTensor *tensor = record ? record->find(name) : nullptr;
   return tensor ? tensor->paddingIdx : std::nullopt;

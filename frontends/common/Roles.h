@@ -11,6 +11,7 @@
 #ifndef TESSERA_FRONTENDS_COMMON_ROLES_H
 #define TESSERA_FRONTENDS_COMMON_ROLES_H
 
+#include "compiler/dialect/train/NamePattern.h"
 #include "frontends/Frontend.h"
 #include "frontends/common/Record.h"
 
@@ -19,7 +20,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Regex.h"
 
 namespace tessera::frontend {
 
@@ -62,7 +62,7 @@ public:
   /// Notes that a tensor is a running mean or variance.
   void addStatistic(llvm::StringRef tensor) { statistics.insert(tensor); }
 
-  /// Which flags name a tensor. Each flag sees each tensor, so that one that matches nothing is found.
+  /// Which flags name a tensor. Each tensor is asked for, so that a flag that matches nothing is found.
   struct Flags {
     bool parameter, constant, frozen;
   };
@@ -70,7 +70,8 @@ public:
   /// What a tensor that the graph reads is.
   Decision decide(llvm::StringRef name, mlir::RankedTensorType type);
   /// Checks all decisions together: uncertain tensors, recorded parameters that are missing or have other shapes,
-  /// parameters that several modules share without anybody having said so, flags that match nothing. Emits errors.
+  /// parameters that several modules share without anybody having said so, flags that match nothing or change nothing.
+  /// Emits errors.
   /// `shapes`: of all tensors of the file, by name.
   mlir::LogicalResult check(const Shapes &shapes);
 
@@ -83,36 +84,35 @@ public:
   std::optional<bool> isNormalisedByBatch(llvm::StringRef runningMean, bool asWritten) const;
 
 private:
-  /// A regular expression that was given on the command line.
+  /// What --parameters, --constants or --frozen was given.
   struct Flag {
-    const char *name;
-    std::string text;
-    llvm::Regex regex;
-    bool matched = false;
-
-    bool match(llvm::StringRef name) {
-      const bool fits = regex.match(name);
-      matched |= fits;
-      return fits;
-    }
+    train::NamePattern pattern;
+    bool isHeeded = false;                                     ///< some tensor that it matches became what it says
+    std::optional<std::pair<std::string, Decision>> overruled; ///< the first that became something else
   };
 
   mlir::InFlightDiagnostic error() { return mlir::emitError(loc); }
   mlir::LogicalResult addFlag(const char *name, const std::string &text, std::optional<Flag> &flag);
+  mlir::LogicalResult addPadding(llvm::StringRef text);
+  Decision decideBy(Flags flags, llvm::StringRef name, mlir::RankedTensorType type);
+  void recordEffect(Flags flags, llvm::StringRef name, const Decision &decision);
   mlir::LogicalResult checkUncertain();
   mlir::LogicalResult checkRecorded(const Shapes &shapes);
   mlir::LogicalResult checkShared();
   mlir::LogicalResult checkFlags();
+  mlir::LogicalResult checkTied(llvm::ArrayRef<llvm::StringRef> all);
+  mlir::LogicalResult checkPadding(llvm::ArrayRef<llvm::StringRef> all);
 
   const ImportOptions &options;
   mlir::Location loc;
-  std::optional<Flag> parameters, constants, frozen, tied;
-  std::vector<std::pair<Flag, int64_t>> padding;
+  std::optional<Flag> parameters, constants, frozen;
+  std::optional<train::NamePattern> tied;
+  std::vector<std::pair<train::NamePattern, int64_t>> padding;
   std::optional<ModelRecord> record;
   llvm::StringMap<SignatureKind> signature;
   llvm::StringSet<> statistics; ///< running means and variances
   llvm::StringMap<std::vector<Reader>> readers;
-  bool anyTensor = false;                      ///< flags have seen one
+  std::vector<std::string> names;              ///< of all tensors that flags have seen
   std::vector<std::string> overridden;         ///< trained or not against the record
   std::vector<std::string> uncertain, trained; ///< in the order of `decide`
 };

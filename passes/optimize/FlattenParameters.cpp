@@ -13,7 +13,6 @@
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/optimize/Passes.h"
 #include "passes/optimize/Units.h"
 
@@ -314,14 +313,18 @@ LogicalResult FlattenParameters::run(func::FuncOp func) {
     return func.emitError() << "unknown wrap policy '" << wrap << "', expected module, size:<bytes> or none";
   if (padMultiple < 1)
     return func.emitError() << "pad-multiple must be at least 1, got " << padMultiple.getValue();
-  std::optional<llvm::Regex> regex;
-  if (failed(readNameRegex(func.getLoc(), "--no-decay", noDecay, regex)) || failed(checkParameters(func)))
+  std::optional<train::NamePattern> pattern;
+  if (failed(train::NamePattern::read(func.getLoc(), "--no-decay", noDecay, pattern)) || failed(checkParameters(func)))
     return failure();
 
   Block &block = func.getBody().front();
   train::completeBackwardMarks(func);
-  SmallVector<Parameter> parameters = collectParameters(func, train::ArgRole::Param, regex ? &*regex : nullptr);
-  SmallVector<Parameter> frozen = collectParameters(func, train::ArgRole::Frozen, nullptr);
+  SmallVector<Parameter> parameters = collectParameters(func, train::ArgRole::Param, pattern);
+  SmallVector<Parameter> frozen = collectParameters(func, train::ArgRole::Frozen, std::nullopt);
+  if (pattern && failed(pattern->expectMatch(
+                     func.getLoc(), "trained parameter",
+                     llvm::map_to_vector(parameters, [](const Parameter &each) -> StringRef { return each.name; }))))
+    return failure();
   constexpr int64_t kMostElements = int64_t{1} << 56; // bits are counted in 64 bits, too
   int64_t elements = 0;
   for (const Parameter &parameter : llvm::concat<Parameter>(parameters, frozen)) {

@@ -1,15 +1,14 @@
 //===- InsertOptimizer.cpp - gradients become updates of the parameters ---===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/optimize/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/xxhash.h"
 
 #include <cmath>
@@ -78,13 +77,13 @@ LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
 
 /// Parameters were ordered by whether they decay when they were flattened; a regular expression given here must agree.
 LogicalResult InsertOptimizer::checkNoDecay(func::FuncOp func, const Update &update) {
-  FailureOr<llvm::Regex> regex = parseNameRegex(func.getLoc(), "--no-decay", noDecay);
-  if (failed(regex))
+  FailureOr<train::NamePattern> pattern = train::NamePattern::parse(func.getLoc(), "--no-decay", noDecay);
+  if (failed(pattern))
     return failure();
   for (train::SegmentAttr segment : train::getSegments(func, update.paramArg)) {
     StringRef name = segment.getName().getValue();
     bool decays = segment.getOffset() < update.decayElements;
-    if (decays == regex->match(name))
+    if (decays == pattern->match(name))
       return func.emitError() << "no-decay " << (decays ? "matches" : "does not match") << " parameter '" << name
                               << "', but flatten-parameters laid it out " << (decays ? "with" : "without")
                               << " weight decay; give both the same no-decay";

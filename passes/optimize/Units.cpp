@@ -51,7 +51,8 @@ static auto readers(const Parameter &parameter) {
   return value.getUses();
 }
 
-SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay) {
+SmallVector<Parameter> tessera::collectParameters(func::FuncOp func, train::ArgRole role,
+                                                  const std::optional<train::NamePattern> &noDecay) {
   Block &block = func.getBody().front();
   llvm::DenseMap<Operation *, int64_t> position;
   for (auto [index, op] : llvm::enumerate(block))

@@ -3,11 +3,11 @@
 #ifndef TESSERA_PASSES_OPTIMIZE_UNITS_H
 #define TESSERA_PASSES_OPTIMIZE_UNITS_H
 
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Segments.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Regex.h"
 
 #include <optional>
 #include <string>
@@ -63,7 +63,8 @@ mlir::Operation *getAncestorInBlock(mlir::Operation *op, mlir::Block &block);
 /// The step function's trained or frozen parameters in argument order. Of the frozen ones only floats that may begin
 /// with any value: what must be given (a buffer of the model) stays whole. `noDecay` names those without weight decay;
 /// without it these are the vectors and scalars (norms and biases).
-llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role, llvm::Regex *noDecay);
+llvm::SmallVector<Parameter> collectParameters(mlir::func::FuncOp func, train::ArgRole role,
+                                               const std::optional<train::NamePattern> &noDecay);
 
 /// Groups parameters of one role into units, in the order of first use, and assigns offsets. Of one module, those are
 /// together that agree in element type, the axes that split them, and what they are read in. Names tell them apart, in

@@ -7,11 +7,11 @@
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Fp8Policy.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Products.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
 #include "compiler/interfaces/Interfaces.h"
-#include "passes/NameRegex.h"
 #include "passes/precision/Fp8Gain.h"
 #include "passes/precision/Passes.h"
 
@@ -63,10 +63,9 @@ struct KeptBlocks {
 
 class Chooser {
 public:
-  Chooser(func::FuncOp func, Fp8Recipe recipe, llvm::Regex *filter, StringRef filterText, KeptBlocks kept,
+  Chooser(func::FuncOp func, Fp8Recipe recipe, const std::optional<NamePattern> &filter, KeptBlocks kept,
           const precision::Fp8Gain &gain, int64_t parts)
-      : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), filterText(filterText), kept(kept),
-        gain(gain), parts(parts) {}
+      : func(func), recipe(recipe), info(getInfo(recipe)), filter(filter), kept(kept), gain(gain), parts(parts) {}
 
   /// Appends what was found to `rows`.
   LogicalResult run(SmallVectorImpl<Attribute> &rows) {
@@ -76,10 +75,8 @@ public:
     });
     findGradients();
     rejectSharedWeights();
-    if (failed(keepBlocks()))
+    if (failed(keepBlocks()) || failed(checkFilter()))
       return failure();
-    if (filter && llvm::none_of(products, [&](const Product &product) { return matches(product); }))
-      return func.emitError() << "--fp8-filter='" << filterText << "' matches no parameter of a product";
     if (llvm::none_of(products, [](const Product &product) { return product.reason.empty(); }))
       return refuse();
     for (const Product &product : products) {
@@ -285,6 +282,14 @@ private:
     return success();
   }
 
+  LogicalResult checkFilter() {
+    SmallVector<StringRef> names;
+    for (const Product &product : products)
+      if (product.weight)
+        names.push_back(getArgName(func, product.weight.getArgNumber()));
+    return success(!filter || succeeded(filter->expectMatch(func.getLoc(), "parameter of a product", names)));
+  }
+
   bool matches(const Product &product) {
     return product.weight && filter->match(getArgName(func, product.weight.getArgNumber()));
   }
@@ -344,8 +349,7 @@ private:
   func::FuncOp func;
   Fp8Recipe recipe;
   const RecipeInfo &info;
-  llvm::Regex *filter;
-  StringRef filterText;
+  const std::optional<NamePattern> &filter;
   KeptBlocks kept;
   const precision::Fp8Gain &gain;
   int64_t parts;
@@ -372,15 +376,15 @@ private:
     const std::optional<KeptBlocks> kept = KeptBlocks::parse(keepBf16);
     if (!kept)
       return func.emitError() << "--fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got '" << keepBf16 << "'";
-    std::optional<llvm::Regex> regex;
-    if (failed(readNameRegex(func.getLoc(), "--fp8-filter", filter, regex)))
+    std::optional<NamePattern> pattern;
+    if (failed(NamePattern::read(func.getLoc(), "--fp8-filter", filter, pattern)))
       return failure();
     if (parts < 1)
       return func.emitError() << "choose-fp8: parts must be at least 1, got " << parts.getValue();
     FailureOr<precision::Fp8Gain> gain = precision::Fp8Gain::create(select, target, func.getLoc());
     if (failed(gain))
       return failure();
-    return Chooser(func, *found, regex ? &*regex : nullptr, filter, *kept, *gain, parts).run(rows);
+    return Chooser(func, *found, pattern, *kept, *gain, parts).run(rows);
   }
 };
 

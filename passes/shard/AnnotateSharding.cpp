@@ -9,10 +9,10 @@
 #include "compiler/dialect/train/ComputeType.h"
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/PhaseAnalysis.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/shard/DealPositions.h"
 #include "passes/shard/Passes.h"
 #include "passes/shard/SequenceStrategy.h"
@@ -21,7 +21,6 @@
 #include "passes/shard/Units.h"
 
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/Regex.h"
 
 namespace tessera {
 #define GEN_PASS_DEF_ANNOTATESHARDINGPASS
@@ -37,13 +36,13 @@ namespace {
 
 class Annotator {
 public:
-  /// `keepGathered`: names units that are gathered once per step although the strategy gathers for each phase; `kept`
-  /// is the same, parsed, or null. `reduceType`: in which gradients are added up over ranks; null: their own.
-  /// `sequence`: how attention is computed and positions are dealt.
-  Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, StringRef keepGathered, llvm::Regex *kept,
+  /// `kept`: names units that are gathered once per step although the strategy gathers for each phase. `reduceType`: in
+  /// which gradients are added up over ranks; null: their own. `sequence`: how attention is computed and positions are
+  /// dealt.
+  Annotator(func::FuncOp func, MeshAttr mesh, const Strategy &strategy, const std::optional<train::NamePattern> &kept,
             Type reduceType, const SequencePlan &sequence)
-      : func(func), mesh(mesh), strategy(strategy), keepGathered(keepGathered), kept(kept), reduceType(reduceType),
-        sequence(sequence), dataAxes(sampleAxes(mesh)), sequenceAxes(positionAxes(mesh)), shardAxes(stateAxes(mesh)) {}
+      : func(func), mesh(mesh), strategy(strategy), kept(kept), reduceType(reduceType), sequence(sequence),
+        dataAxes(sampleAxes(mesh)), sequenceAxes(positionAxes(mesh)), shardAxes(stateAxes(mesh)) {}
 
   LogicalResult run() {
     if (failed(checkMesh()) || failed(findPlacedUnits()))
@@ -228,11 +227,10 @@ private:
   }
 
   LogicalResult checkKept(ArrayRef<Unit> units) {
-    if (!kept || llvm::any_of(units, [&](const Unit &unit) { return kept->match(unit.name); }))
+    if (!kept)
       return success();
-    InFlightDiagnostic error = func.emitError() << "no unit matches --keep-gathered='" << keepGathered << "'; units: ";
-    llvm::interleaveComma(units, error, [&](const Unit &unit) { error << "'" << unit.name << "'"; });
-    return error;
+    return kept->expectMatch(func.getLoc(), "unit",
+                             llvm::map_to_vector(units, [](const Unit &unit) -> StringRef { return unit.name; }));
   }
 
   void annotate(Unit &unit) {
@@ -397,8 +395,7 @@ private:
   func::FuncOp func;
   MeshAttr mesh;
   const Strategy &strategy;
-  StringRef keepGathered;
-  llvm::Regex *kept;
+  const std::optional<train::NamePattern> &kept;
   Type reduceType;
   llvm::DenseMap<Block *, BlockArgument> turningUnits;
   llvm::DenseSet<Operation *> separated; ///< barriers that make a gradient that of one unit
@@ -416,8 +413,8 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           const Strategy *parsed = findStrategy(strategy);
           if (!parsed)
             return func.emitError() << "unknown strategy '" << strategy << "', expected " << strategyNames();
-          std::optional<llvm::Regex> kept;
-          if (failed(readNameRegex(func.getLoc(), "--keep-gathered", keepGathered, kept)))
+          std::optional<train::NamePattern> kept;
+          if (failed(train::NamePattern::read(func.getLoc(), "--keep-gathered", keepGathered, kept)))
             return failure();
           if (!keepGathered.empty() && parsed->gather != Gather::ForEachPhase)
             return func.emitError() << "keep-gathered needs a strategy that gathers units more than once per step, got "
@@ -428,7 +425,7 @@ struct AnnotateShardingPass : tessera::impl::AnnotateShardingPassBase<AnnotateSh
           FailureOr<SequencePlan> sequence = planSequence(func, mesh, attention, sequenceOrder);
           if (failed(sequence))
             return failure();
-          return Annotator(func, mesh, *parsed, keepGathered, kept ? &*kept : nullptr, reduceType, *sequence).run();
+          return Annotator(func, mesh, *parsed, kept, reduceType, *sequence).run();
         })))
       signalPassFailure();
   }

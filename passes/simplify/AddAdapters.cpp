@@ -1,15 +1,14 @@
 //===- AddAdapters.cpp - low-rank adapters beside frozen matrices ---------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Regex.h"
 
 #include <cmath>
 
@@ -145,16 +144,16 @@ private:
       return step.emitError() << "--lora: rank must be at least 1, got " << rank.getValue();
     if (!(alpha > 0) || !std::isfinite(alpha))
       return step.emitError() << "--lora: alpha must be positive and finite, got " << double(alpha);
-    std::optional<llvm::Regex> regex;
-    return failure(failed(readNameRegex(step.getLoc(), "--lora: targets", targets, regex)) ||
-                   failed(readNameRegex(step.getLoc(), "--lora: train", train, regex)));
+    return success();
   }
 
   /// The matrices that `targets` matches.
   FailureOr<SmallVector<Adapter>> findTargets(func::FuncOp step) {
-    llvm::Regex regex(targets);
+    FailureOr<NamePattern> pattern = NamePattern::parse(step.getLoc(), "--lora: targets", targets);
+    if (failed(pattern))
+      return failure();
     llvm::StringSet<> names;
-    SmallVector<StringRef> others;
+    SmallVector<StringRef> matrices;
     SmallVector<Adapter> found;
     for (BlockArgument arg : step.getArguments())
       names.insert(getArgName(step, arg.getArgNumber()));
@@ -163,13 +162,10 @@ private:
       if (!isParameter(getArgRole(step, arg.getArgNumber())))
         continue;
       Uses uses = findUses(arg);
-      const bool isMatrix = tensorType(arg).getRank() == 2 && !uses.other && !uses.products.empty();
-      const bool matches = regex.match(name);
-      if (!matches || tensorType(arg).getRank() < 2) { // the bias beside a matrix has no adapter
-        if (isMatrix)
-          others.push_back(name);
+      if (tensorType(arg).getRank() == 2 && !uses.other && !uses.products.empty())
+        matrices.push_back(name);
+      if (!pattern->match(name) || tensorType(arg).getRank() < 2) // the bias beside a matrix has no adapter
         continue;
-      }
       if (failed(checkTarget(arg, name, uses)))
         return failure();
       Adapter &adapter =
@@ -178,16 +174,9 @@ private:
         if (!names.insert(added).second)
           return emitError(arg.getLoc()) << "--lora: the model has a parameter '" << added << "' already";
     }
-    if (!found.empty())
-      return found;
-    constexpr size_t kShown = 20;
-    InFlightDiagnostic error = step.emitError() << "--lora: no matrix matches targets='" << targets.getValue()
-                                                << "'; matrices that multiply activations:";
-    for (StringRef name : ArrayRef(others).take_front(kShown))
-      error << " '" << name << "'";
-    if (others.size() > kShown)
-      error << " and " << others.size() - kShown << " more";
-    return error;
+    if (failed(pattern->expectMatch(step.getLoc(), "matrix that multiplies activations", matrices)))
+      return failure();
+    return found;
   }
 
   LogicalResult checkTarget(BlockArgument arg, StringRef name, const Uses &uses) {
@@ -206,21 +195,26 @@ private:
   }
 
   /// All that `train` does not match becomes frozen.
-  LogicalResult freeze(func::FuncOp step, llvm::StringSet<> &frozen) {
-    llvm::Regex regex(train);
-    bool matches = train.empty();
+  LogicalResult freeze(func::FuncOp step, ArrayRef<Adapter> adapters, llvm::StringSet<> &frozen) {
+    std::optional<NamePattern> pattern;
+    if (failed(NamePattern::read(step.getLoc(), "--lora: train", train, pattern)))
+      return failure();
+    SmallVector<StringRef> names;
     for (unsigned index : getArgsWithRole(step, ArgRole::Param)) {
       StringRef name = getArgName(step, index);
-      if (!train.empty() && regex.match(name)) {
-        matches = true;
-        continue;
+      names.push_back(name);
+      if (!pattern || !pattern->match(name)) {
+        frozen.insert(name);
+        step.setArgAttr(index, kRole, getRoleAttr(&getContext(), ArgRole::Frozen).getValue());
       }
-      frozen.insert(name);
-      step.setArgAttr(index, kRole, getRoleAttr(&getContext(), ArgRole::Frozen).getValue());
     }
-    if (!matches)
-      return step.emitError() << "--lora: no trainable parameter matches train='" << train.getValue() << "'";
-    return success();
+    if (!pattern)
+      return success();
+    for (const Adapter &adapter : adapters)
+      if (StringRef name = getArgName(step, adapter.weight.getArgNumber()); pattern->match(name))
+        return emitError(adapter.weight.getLoc())
+               << "--lora: both targets and train match '" << name << "', which is trained itself or has an adapter";
+    return pattern->expectMatch(step.getLoc(), "trained parameter", names);
   }
 
   /// Keeps the list of the model's tensors true.
@@ -245,7 +239,7 @@ private:
     if (failed(adapters))
       return failure();
     llvm::StringSet<> frozen;
-    if (failed(freeze(step, frozen)))
+    if (failed(freeze(step, *adapters, frozen)))
       return failure();
     AdapterBuilder builder(step, rank, alpha);
     for (const Adapter &adapter : *adapters)

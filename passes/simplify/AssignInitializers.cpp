@@ -77,10 +77,7 @@ private:
         init = initializer->str();
       func.setArgAttr(i, train::kInit, StringAttr::get(&getContext(), init));
     }
-    for (const auto &rule : initializers.getRules())
-      if (!rule.isMatched)
-        return func.emitError() << "--init: no parameter matches '" << rule.text << "'";
-    return success();
+    return initializers.checkUsed("parameter");
   }
 };
 

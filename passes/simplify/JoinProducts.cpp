@@ -2,14 +2,13 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/ComputeType.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Segments.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace tessera::train;
@@ -41,8 +40,8 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
     func::FuncOp func = getOperation();
     if (!isStepFunction(func))
       return;
-    std::optional<llvm::Regex> regex;
-    if (failed(readNameRegex(func.getLoc(), "--no-decay", noDecay, regex)))
+    std::optional<NamePattern> pattern;
+    if (failed(NamePattern::read(func.getLoc(), "--no-decay", noDecay, pattern)))
       return signalPassFailure();
     llvm::MapVector<Value, SmallVector<DotGeneralOp>> byValue;
     func.walk([&](DotGeneralOp product) {
@@ -55,7 +54,7 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
       SmallVector<std::pair<Key, Projection>> all;
       for (DotGeneralOp product : products)
         if (std::optional<Projection> found = read(product))
-          all.emplace_back(keyOf(*found, regex ? &*regex : nullptr), *found);
+          all.emplace_back(keyOf(*found, pattern), *found);
       while (!all.empty()) {
         SmallVector<Projection> alike;
         const Key key = all.front().first;
@@ -129,7 +128,7 @@ private:
     found.bias = bias;
   }
 
-  Key keyOf(Projection found, llvm::Regex *regex) {
+  Key keyOf(Projection found, const std::optional<NamePattern> &pattern) {
     std::string scope = getBlockScope(nameOf(found.weight));
     if (scope.empty())
       scope = getBlockScope(getNodeName(found.product.getLoc()));
@@ -140,7 +139,7 @@ private:
             product.getType().getElementType(),
             computeType(found.weight),
             scope,
-            regex && regex->match(nameOf(found.weight))};
+            pattern && pattern->match(nameOf(found.weight))};
   }
 
   void join(ArrayRef<Projection> all) {

@@ -80,13 +80,7 @@ private:
       if (placement && failed(place(func, index, *placement)))
         return failure();
     }
-    for (const auto &rule : placements.getRules())
-      if (!rule.isUsed)
-        return func.emitError() << "--place: "
-                                << (rule.isMatched ? "rules before it match all that is matched by '"
-                                                   : "no parameter matches '")
-                                << rule.text << "'";
-    return success();
+    return placements.checkUsed("parameter");
   }
 };
 

@@ -6,8 +6,8 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/ComputeType.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "compiler/dialect/train/Signature.h"
-#include "passes/NameRegex.h"
 #include "passes/simplify/Passes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -58,13 +58,17 @@ private:
   }
 
   LogicalResult run(func::FuncOp func) {
-    FailureOr<llvm::Regex> regex = parseNameRegex(func.getLoc(), "--keep-f32", f32);
-    if (failed(regex))
+    std::optional<NamePattern> pattern;
+    if (failed(NamePattern::read(func.getLoc(), "--keep-f32", f32, pattern)))
       return failure();
     bool isAny = false;
+    SmallVector<StringRef> names;
     for (BlockArgument arg : func.getArguments()) {
       const unsigned index = arg.getArgNumber();
-      if (!isParameter(getArgRole(func, index)) || !regex->match(getArgName(func, index)))
+      if (!isParameter(getArgRole(func, index)))
+        continue;
+      names.push_back(getArgName(func, index));
+      if (!pattern->match(names.back()))
         continue;
       const Type element = tensorType(arg).getElementType();
       if (!element.isF32()) {
@@ -75,8 +79,10 @@ private:
       func.setArgAttr(index, kComputeType, TypeAttr::get(element));
       isAny = true;
     }
-    if (!isAny)
-      return func.emitError() << "no f32 parameter matches --keep-f32='" << f32 << "'";
+    if (failed(pattern->expectMatch(func.getLoc(), "parameter", names)))
+      return failure();
+    if (!isAny && llvm::any_of(names, [&](StringRef name) { return pattern->match(name); }))
+      return func.emitError() << "--keep-f32: of the parameters that match '" << f32 << "', the model has none in f32";
     markProducts(func);
     return success();
   }

@@ -38,6 +38,86 @@ class CompileFlags(ToolTest):
                 self.fail_with(message, "tessera-compile", *self.model, *flags, "-o", "no.tessera")
                 self.assertFalse(os.path.exists(self.path("no.tessera")))
 
+    def test_names_of_nothing(self):
+        """Every flag that takes names says so where it names nothing, or where another flag goes before all that it names."""
+        zero3 = ("--mesh", "shard=2", "--strategy", "zero3")
+        bf16, fp8, place = ("--precision", "bf16"), ("--precision", "fp8"), ("--mesh", "tp=2", "--place")
+        for message, *flags in (
+                ("--parameters: no tensor matches 'h.0.lm_1.weights'; nearest: 'h.0.ln_1.weight', ", "--parameters", "h.0.lm_1.weights"),
+                ("--constants: no tensor matches 'zzz'; nearest: ", "--constants", "zzz"),
+                ("--frozen: no tensor matches 'zzz'; nearest: ", "--frozen", "zzz"),
+                ("--tied: no tensor matches 'zzz'; nearest: ", "--tied", "zzz"),
+                ("--padding-idx: no tensor matches 'zzz'; nearest: ", "--padding-idx", "zzz=0"),
+                ("--padding-idx: 'wte.weight' has row 1 and, by 'wte', row 2", "--padding-idx", "wte.weight=1", "--padding-idx", "wte=2"),
+                ("--parameters: 'ln_1' changes nothing: 'h.0.ln_1.weight', which it matches, is a constant (--constants)",
+                 "--parameters", "ln_1", "--constants", "h.0.ln|h.1.ln"),
+                ("--parameters: 'ln_1' changes nothing: 'h.0.ln_1.weight', which it matches, is frozen (--frozen)",
+                 "--parameters", "ln_1", "--frozen", r"^h\.\d"),
+                ("--frozen: 'ln_1' changes nothing: 'h.0.ln_1.weight', which it matches, is a constant (--constants)",
+                 "--frozen", "ln_1", "--constants", "h.0.ln|h.1.ln"),
+                (r"--no-decay: no trained parameter matches 'h\.\d\.lm_1'; nearest: 'h.0.ln_1.weight', 'h.0.ln_1.bias'",
+                 "--no-decay", r"h\.\d\.lm_1"),
+                ("--no-decay: no trained parameter matches 'wte'; nearest: ", "--no-decay", "wte", "--frozen", "wte"),
+                ("--init: no parameter matches 'zzz'; nearest: ", "--init", "zzz=zeros"),
+                ("--init: rules before it match all that is matched by 'ln_1=zeros'", "--init", "ln=zeros", "--init", "ln_1=zeros"),
+                ("--place: no parameter matches 'zzz'; nearest: ", *place, "zzz=0"),
+                ("--place: rules before it match all that is matched by 'c_fc.weight=1'", *place, "c_fc=0", "--place", "c_fc.weight=1"),
+                ("--lora: targets: no matrix that multiplies activations matches 'zzz'; nearest: ", "--lora", "rank=2,alpha=2,targets=zzz"),
+                ("--lora: train: no trained parameter matches 'zzz'; nearest: ", "--lora", "rank=2,alpha=2,targets=c_fc,train=zzz"),
+                ("--lora: both targets and train match 'h.0.mlp.c_fc.weight'", "--lora", "rank=2,alpha=2,targets=c_fc,train=c_fc"),
+                ("--keep-f32: no parameter matches 'zzz'; nearest: ", *bf16, "--keep-f32", "zzz"),
+                ("--fp8-filter: no parameter of a product matches 'zzz'; nearest: ", *fp8, "--fp8-filter", "zzz"),
+                ("--keep-gathered: no unit matches 'zzz'; nearest: ", *zero3, "--keep-gathered", "zzz"),
+                ("--dim: no input has a symbolic dimension 'zzz'", "--dim", "zzz=3"),
+                ("--dim: 'zzz' is bound to 3 and to 4", "--dim", "zzz=3", "--dim", "zzz=4"),
+                ("--dim-role zzz:0=batch: the model has no input 'zzz'; nearest: ", "--dim-role", "zzz:0=batch"),
+                ("dimension 1 of 'tokens' is named twice", "--dim-role", "tokens:1=sequence,1=batch"),
+                ("is not a regular expression of RE2: invalid perl operator: (?!", "--no-decay", "(?!ln)")):
+            with self.subTest(" ".join(flags)):
+                self.fail_with(re.escape(message), "tessera-compile", *self.model, *flags, "-o", "no.tessera")
+                self.assertFalse(os.path.exists(self.path("no.tessera")))
+        with open(self.path("step.mlir"), "w") as file:
+            file.write("module {}\n")
+        for flag in ("--parameters", "--constants", "--frozen", "--tied"):
+            self.fail_with(f"{flag}: step.mlir says so itself", "tessera-compile", "step.mlir", flag, "x", "-o", "no.tessera")
+
+    def test_one_dialect_of_regular_expressions(self):
+        """Classes, groups that capture nothing, and what names nothing on purpose."""
+        sgd = ("--optimizer", "sgd", "--lr", 0.5, "--momentum", 0, "--weight-decay", 0.5)
+        some, _ = self.train("some", *sgd, "--no-decay", r"^h\.\d\.(?:ln_\w+|attn)\.")
+        every, _ = self.train("every", *sgd, "--no-decay", "none")
+        for name, value in some.items():
+            decays = not re.search(r"^h\.\d\.(?:ln_\w+|attn)\.", name)
+            self.assertEqual(np.array_equal(value, every[name]), decays or not np.any(self.golden.load("weights")[name]), name)
+
+    def test_command_lines_that_are_wrong(self):
+        """They end with 2, in one line."""
+        for message, name, *words in (
+                ("tessera-run: error: unknown flag --step; nearest: --steps", "tessera-run", "a.tessera", "--step", 5),
+                ("tessera-run: error: unknown flag --stpes; nearest: --steps", "tessera-run", "a.tessera", "--stpes=5"),
+                ("tessera-run: error: unknown flag --zzzzzz; --help lists those there are", "tessera-run", "a.tessera", "--zzzzzz"),
+                ("tessera-run: error: 'b.tessera' is one word too many", "tessera-run", "a.tessera", "b.tessera"),
+                ("tessera-run: error: --data is required, what to train on: ", "tessera-run", "a.tessera"),
+                ("tessera-run: error: --out is required, a folder ", "tessera-run", "a.tessera", "--data", "x.bin"),
+                ("tessera-run: error: artifact is required", "tessera-run"),
+                ("tessera-compile: error: unknown flag --optimiser; nearest: --optimizer", "tessera-compile", "m.onnx", "--optimiser", "sgd"),
+                ("tessera-compile: error: --batch must be at least 1, got 0", "tessera-compile", "m.onnx", "--batch", 0),
+                ("tessera-compile: error: --seq must be at least 1, got -3", "tessera-compile", "m.onnx", "--seq", -3),
+                ("tessera-compile: error: -o: the artifact needs a file name", "tessera-compile", "m.onnx"),
+                ("tessera-compile: error: --label-smoothing and --ignore-index are of --loss cross-entropy, got --loss mse",
+                 "tessera-compile", "m.onnx", "--loss", "mse", "--label-smoothing", 0.1, "-o", "a"),
+                ("tessera-compile: error: --loss: unknown value 'hinge'", "tessera-compile", "m.onnx", "--loss", "hinge", "-o", "a"),
+                ("tessera-dump: error: unknown flag --memry; nearest: --memory", "tessera-dump", "a.tessera", "--memry"),
+                ("tessera-calibrate: error: -o: expected a file", "tessera-calibrate", "-o", "here")):
+            with self.subTest(message):
+                done = self.tool(name, *words)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                self.assertEqual(done.stderr.splitlines()[0][:len(message)], message)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        os.mkdir(self.path("folder"))
+        self.fail_with("folder is a folder, expected a file of a model: .*export hf:folder -o net.pt2", "tessera-compile", "folder",
+                       "-o", "a.tessera")
+
     def test_nesterov_adds_the_momentum_of_the_first_gradient(self):
         before = self.golden.load("weights")
         sgd = ("--optimizer", "sgd", "--lr", 0.125, "--weight-decay", 0, "--momentum", 0.5)

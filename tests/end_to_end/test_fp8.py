@@ -392,7 +392,7 @@ class Plans(Fp8):
         fails("--fp8-recipe: unknown value 'row', expected one of tensorwise, rowwise", "--precision", "fp8", "--fp8-recipe", "row")
         fails("--fp8-recipe needs --precision fp8", "--precision", "bf16", "--fp8-recipe", "block128")
         fails("--fp8-amax: expected global, local or local:<groups>, got 'local:0'", "--precision", "fp8", "--fp8-amax", "local:0")
-        fails("--fp8-filter='nothing' matches no parameter", "--precision", "fp8", "--fp8-filter", "nothing")
+        fails("--fp8-filter: no parameter of a product matches 'nothing'; nearest: ", "--precision", "fp8", "--fp8-filter", "nothing")
         fails("'\\(' is not a regular expression", "--precision", "fp8", "--fp8-filter", "(")
         fails("--fp8-keep-bf16: expected first:<blocks>,last:<blocks>", "--precision", "fp8", "--fp8-keep-bf16", "middle:1")
         fails("(?s)no product can be computed in 8 bits.*wte.weight.*a head", "--precision", "fp8", "--fp8-filter", "wte")

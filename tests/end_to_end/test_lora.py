@@ -119,7 +119,7 @@ class Lora(AdaptersTest):
     def test_refusals(self):
         flags = [*self.golden.compile_flags(), "-o", "x.tessera"]
         self.fail_with("--lora: expected rank=<number>", "tessera-compile", *flags, "--lora", "rank=4,targets=q_proj")
-        self.fail_with("--lora: no matrix matches targets='nothing'; matrices that multiply activations: ",
+        self.fail_with("--lora: targets: no matrix that multiplies activations matches 'nothing'; nearest: ",
                        "tessera-compile", *flags, "--lora", "rank=4,alpha=8,targets=nothing")
         self.succeed("tessera-compile", *flags)
         self.fail_with("--export-lora: artifact 'x.tessera' has no adapters", "tessera-run", "x.tessera", "--data",

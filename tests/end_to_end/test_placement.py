@@ -158,7 +158,7 @@ class Placement(test_oracle.TrainingTest):
         golden = test_oracle.Golden("gpt")
         for message, *flags in (("need --place", "--mesh", "tp=2"),
                                 ("no model axis larger than 1", "--mesh", "fsdp=2", *MLP),
-                                ("no parameter matches 'mpl=0'", "--mesh", "tp=2", "--place", "mpl=0"),
+                                ("no parameter matches 'mpl'", "--mesh", "tp=2", "--place", "mpl=0"),
                                 ("expected <regex>=<dimension> or <regex>=<dimension>:<axis>, got 'mlp'", "--mesh", "tp=2", "--place", "mlp"),
                                 ("which 5 ranks do not divide", "--mesh", "tp=5", *MLP),
                                 ("it has rank 1, so it has no dimension 1", "--mesh", "tp=2", "--place", "c_fc.bias=1")):

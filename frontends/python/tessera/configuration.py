@@ -60,8 +60,8 @@ def unknown_keys(config, given, usual=None, path=""):
 
 
 def unknown_rotary(given, usual, path):
-    """The same of the parameters of rotary positions, which some models have for each type of layer. usual: names of those that the
-    model has without being told."""
+    """The same of the parameters of rotary positions, which some models have for each type of layer. usual: names of those that
+    the model has without being told."""
     try:
         from transformers.modeling_rope_utils import RopeParameters
     except ImportError:  # an older version, whose configurations check them themselves

@@ -7,4 +7,4 @@ def hyper_flags():
     """tessera-compile's flags for it."""
     return ["--optimizer", "adamw", "--schedule", "constant", "--warmup", 0, "--lr", HYPER["lr"],
             "--betas", HYPER["beta1"], HYPER["beta2"], "--epsilon", HYPER["epsilon"],
-            "--weight-decay", HYPER["weight_decay"], "--no-decay", "^$", "--clip-norm", HYPER["clip_norm"]]
+            "--weight-decay", HYPER["weight_decay"], "--no-decay", "none", "--clip-norm", HYPER["clip_norm"]]

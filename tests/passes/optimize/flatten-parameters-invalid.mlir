@@ -4,7 +4,7 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(flatten-parameters{pad-multiple=0}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=PAD
 
 // WRAP: error: unknown wrap policy 'size:0', expected module, size:<bytes> or none
-// REGEX: error: --no-decay: 'a(' is not a regular expression: parentheses not balanced
+// REGEX: error: --no-decay: 'a(' is not a regular expression of RE2: missing ): a(
 // PAD: error: pad-multiple must be at least 1, got 0
 
 // expected-error@+1 {{parameter 'v' has no gradient, but others have one}}

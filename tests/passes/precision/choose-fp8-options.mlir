@@ -16,7 +16,7 @@
 // BLOCKS: remark: the product of 'h.3.fc.weight' stays in bf16: --fp8-keep-bf16 names its block, 'h.3'
 // BLOCKS-COUNT-1: scaling = #train.scaling<tensorwise, activation, weight>
 // BLOCKS-NOT: scaling
-// NOTHING: error: --fp8-filter='nothing' matches no parameter of a product
+// NOTHING: error: --fp8-filter: no parameter of a product matches 'nothing'; nearest: '
 // KEEP: error: --fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got 'middle:1'
 // GIVEN: error: --fp8-keep-bf16: expected first:<blocks>,last:<blocks>, got 'first:1,first:0'
 // MANY: error: --fp8-keep-bf16 names 5 blocks, but products are in 4 (as parameters are named)

@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --annotate-sharding=strategy=zero3 -split-input-file -verify-diagnostics
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=(" -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
-// REGEX: --keep-gathered: '(' is not a regular expression: parentheses not balanced
+// REGEX: --keep-gathered: '(' is not a regular expression of RE2: missing ): (
 // RUN: not tessera-opt %s --annotate-sharding="strategy=zero3 keep-gathered=^w$" -split-input-file 2>&1 | FileCheck %s --check-prefix=NAME
-// NAME: no unit matches --keep-gathered='{{.*}}'; units: 'u'
+// NAME: --keep-gathered: no unit matches '{{.*}}'; nearest: 'u'
 
 module attributes {dist.mesh = #dist.mesh<shard = 3>} {
 // expected-error @below {{unit 'u' has 8 elements, which 3 ranks do not divide; flatten with a padding multiple of 3}}

@@ -5,10 +5,13 @@
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=(})' 2>&1 | FileCheck %s --check-prefix=REGEX
 // RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc train=absent})' 2>&1 | FileCheck %s --check-prefix=TRAINED
 
-// ABSENT: error: --lora: no matrix matches targets='absent'; matrices that multiply activations: 'fc.weight' 'proj.weight' 'head.weight'
+// RUN: not tessera-opt %s --split-input-file --pass-pipeline='builtin.module(add-adapters{rank=2 alpha=4 targets=fc|proj train=proj})' 2>&1 | FileCheck %s --check-prefix=BOTH
+
+// BOTH: error: --lora: both targets and train match 'proj.weight', which is trained itself or has an adapter
+// ABSENT: error: --lora: targets: no matrix that multiplies activations matches 'absent'; nearest: '{{.*}}'
 // RANK: error: --lora: rank must be at least 1, got 0
 // REGEX: error: --lora: targets: '(' is not a regular expression
-// TRAINED: error: --lora: no trainable parameter matches train='absent'
+// TRAINED: error: --lora: train: no trained parameter matches 'absent'; nearest: '
 
 // A bias that is called like its matrix has none. A Linear ([outputs, inputs]) and a Conv1D ([inputs, outputs]) get adapters; the rest is frozen.
 // CHECK: #train.adapter<"fc.weight", a = "fc.lora_A.weight", b = "fc.lora_B.weight", rank = 2, input_dim = 1, scale = 2.000000e+00 : f64>

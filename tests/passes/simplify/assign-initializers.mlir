@@ -8,7 +8,7 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(assign-initializers{rules={*wte=zeros}}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=REGEX
 
 // EMPTY: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got '.*=uniform:1:0'
-// UNUSED: --init: no parameter matches 'nothing=zeros'
+// UNUSED: --init: no parameter matches 'nothing'; nearest: '
 // FORM: error: --init: expected <regex>=<initialiser>, got 'wte'
 // REGEX: error: --init: '*wte' is not a regular expression
 // BAD: error: --init: expected <regex>=<initialiser>, an initialiser being zeros, constant:<a>, normal:<deviation>, uniform:<a>:<b> or given, got 'wte=gauss:1'

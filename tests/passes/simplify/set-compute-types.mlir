@@ -4,8 +4,8 @@
 // RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(set-compute-types{f32={*router}}))' 2>&1 | FileCheck %s --check-prefix=BAD
 
 // Trained parameters, frozen ones and buffers; not what has another type, and nothing that is no parameter.
-// UNUSED: error: no f32 parameter matches --keep-f32='no_such'
-// BAD: error: --keep-f32: '*router' is not a regular expression: {{.+}}
+// UNUSED: error: --keep-f32: no parameter matches 'no_such'; nearest: '
+// BAD: error: --keep-f32: '*router' is not a regular expression of RE2: {{.+}}
 // NONE-NOT: train.compute_type
 // CHECK-LABEL: func.func @names
 // CHECK-SAME: %arg0: tensor<4xf32> {train.compute_type = f32, train.name = "h.0.router.weight", train.role = "param"}

@@ -23,7 +23,7 @@ TEST(Nearest, LettersUntilItIsAPart) {
 TEST(Nearest, TheFirstOfEqualOnesIsFirst) {
   const Names names = {"h.0.ln.bias", "h.0.mlp.weight", "h.1.ln.bias", "head"};
   EXPECT_EQ(nearestTo("ln.bais", names, 2), (Names{"h.0.ln.bias", "h.1.ln.bias"}));
-  EXPECT_EQ(nearestTo("heda", names, 4, 1), (Names{}));
+  EXPECT_EQ(nearestTo("hxyd", names, 4, 1), (Names{}));
   EXPECT_EQ(nearestTo("haed", names, 4, 2), (Names{"head"}));
   EXPECT_EQ(nearestTo("x", {}, 3), (Names{}));
 }

@@ -96,9 +96,23 @@ LogicalResult Compilation::run(Phase phase) {
 LogicalResult Compilation::import() {
   if (!llvm::sys::fs::exists(options.input))
     return error() << options.input << ": no such file";
+  if (llvm::sys::fs::is_directory(options.input))
+    return error() << options.input << " is a folder, expected a file of a model: " << frontendKinds()
+                   << ", MLIR (.mlir); python -m tessera export hf:" << options.input
+                   << " -o net.pt2 makes one of a Hugging Face folder";
   if (StringRef(options.input).ends_with(".mlir")) {
     if (!options.dimRoles.empty())
       return error() << "--dim-role: " << options.input << " says by train.dims what its dimensions count";
+    const std::pair<const char *, bool> others[] = {{"--dim", !options.dims.empty()},
+                                                    {"--parameters", !options.parameters.empty()},
+                                                    {"--constants", !options.constants.empty()},
+                                                    {"--frozen", !options.frozen.empty()},
+                                                    {"--tied", !options.tied.empty()},
+                                                    {"--padding-idx", !options.paddingIdx.empty()},
+                                                    {"--batch-norm", !options.batchNorm.empty()}};
+    for (auto [flag, isGiven] : others)
+      if (isGiven)
+        return error() << flag << ": " << options.input << " says so itself: it is a step already";
     module = parseSourceFile<ModuleOp>(options.input, &context);
   } else {
     const Frontend *frontend = frontendOf(options.input);

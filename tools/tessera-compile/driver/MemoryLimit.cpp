@@ -8,6 +8,7 @@
 
 #include "compiler/cost/Latency.h"
 #include "compiler/dialect/exec/Exec.h"
+#include "compiler/dialect/train/NamePattern.h"
 #include "tools/tessera-compile/driver/Compile.h"
 #include "tools/tessera-compile/driver/Report.h"
 
@@ -15,7 +16,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 
@@ -80,7 +80,7 @@ std::vector<Candidate> findCandidates(ModuleOp module, const cost::Target &targe
 std::string regexOf(llvm::ArrayRef<Candidate> kept) {
   std::string names;
   for (const Candidate &unit : kept)
-    names += (names.empty() ? "" : "|") + llvm::Regex::escape(unit.name);
+    names += (names.empty() ? "" : "|") + train::NamePattern::escape(unit.name);
   return names.empty() ? "" : "^(" + names + ")$";
 }
 
