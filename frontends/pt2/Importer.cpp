@@ -267,10 +267,10 @@ void Importer::importNode(const Node &node) {
         "an operand is wider than what it changes, and the result would be rounded otherwise than in PyTorch");
   auto handler = [&]() -> LogicalResult {
     (void)call.takeNext(); // of an attempt before
-      const LogicalResult made = readsMasked(call) ? runMasked(call, *row) : call.run(row->handler);
-      if (failed(made))
-        return failure();
-      return calls.isOfOneRow() ? success() : checkResults(results, call);
+    const LogicalResult made = readsMasked(call) ? runMasked(call, *row) : call.run(row->handler);
+    if (failed(made))
+      return failure();
+    return calls.isOfOneRow() ? success() : checkResults(results, call);
   };
   if (failed(calls.run(
           call, [&] { return node.name; }, handler)))

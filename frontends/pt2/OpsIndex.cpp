@@ -33,8 +33,8 @@ std::optional<SmallVector<int64_t>> readOneRow(Call &c, ArrayRef<int> indices) {
   }
   const SmallVector<int64_t> one(first->shape().size(), 1);
   c.inputs[indices.front()] =
-      Entry{{}, std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0)), {}};
-  c.inputs[c.at("self")] = Entry{{}, row, {}};
+      Entry{{}, std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0)), {}, {}};
+  c.inputs[c.at("self")] = Entry{{}, row, {}, {}};
   return common;
 }
 

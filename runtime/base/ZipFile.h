@@ -1,8 +1,8 @@
 //===- ZipFile.h - members of a zip archive at their place in it ---------------===//
 //
 // For archives whose large members are stored, not compressed, such as PyTorch's: a member is then a range of the file,
-// and each rank reads what it needs of it. Small ones may be deflated. Archives are untrusted: nothing outside the file is
-// read. Checksums are not compared, as in PyTorch, which may leave them out.
+// and each rank reads what it needs of it. Small ones may be deflated. Archives are untrusted: nothing outside the file
+// is read. Checksums are not compared, as in PyTorch, which may leave them out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace tessera {
 class ZipFile {
 public:
   struct Member {
-    uint64_t header = 0; ///< Where its local header begins, as the directory says.
+    uint64_t header = 0;                 ///< Where its local header begins, as the directory says.
     uint64_t bytes = 0, packedBytes = 0; ///< of the content, and of what is stored of it
     uint16_t method = 0;                 ///< 0 is stored, 8 deflated.
     bool isEncrypted = false;

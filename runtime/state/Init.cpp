@@ -188,8 +188,9 @@ Status initialiseState(const RankState &views, uint64_t seed, bool isZeroed) {
         if (!parameter->init)
           missing += (missing.empty() ? "'" : ", '") + parameter->name + "'";
   if (!missing.empty())
-    return TESSERA_ERROR(InvalidArgument, "these parameters have no rule for initial values (tessera-compile --init) and need weights: " +
-                                              missing);
+    return TESSERA_ERROR(
+        InvalidArgument,
+        "these parameters have no rule for initial values (tessera-compile --init) and need weights: " + missing);
   if (!isZeroed)
     clearState(views);
   for (const StateView &view : views)

@@ -28,7 +28,8 @@ static std::vector<std::string> placesOf(const Artifact &artifact, const artifac
 }
 
 Status InitialValues::openModelFile(const Artifact &artifact, const artifact::ModelFile &file) {
-  const std::string begins = "artifact '" + artifact.path() + "' begins with the values of '" + file.path()->str() + "'";
+  const std::string begins =
+      "artifact '" + artifact.path() + "' begins with the values of '" + file.path()->str() + "'";
   const std::string content = file.content()->str();
   if (content.empty())
     return TESSERA_ERROR(InvalidArgument, begins + ", which cannot be read again; " + waysOut);

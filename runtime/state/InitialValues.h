@@ -1,7 +1,7 @@
 //===- InitialValues.h - what the parameters of a new run begin with ---------===//
 //
-// A run that continues none begins with the values of the file that its artifact was compiled from, with those of a file
-// that the user names, or by the artifact's rules.
+// A run that continues none begins with the values of the file that its artifact was compiled from, with those of a
+// file that the user names, or by the artifact's rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@ inline constexpr std::string_view freshWeights = "fresh";
 
 class InitialValues {
 public:
-  /// `weights`: a file (which may be the model file), "fresh", or nothing for the model file, or for rules where that has
-  /// no values. Errors: of opening a file; a model file that is gone or has changed; adapters beside a model without
-  /// values, unless "fresh".
+  /// `weights`: a file (which may be the model file), "fresh", or nothing for the model file, or for rules where that
+  /// has no values. Errors: of opening a file; a model file that is gone or has changed; adapters beside a model
+  /// without values, unless "fresh".
   static Result<InitialValues> open(const Artifact &artifact, const std::string &weights);
 
   /// Sets a rank's whole state, in memory that is zero. Errors: names and shapes that do not fit, as of loadWeights;

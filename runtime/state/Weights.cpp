@@ -102,7 +102,8 @@ static std::string listNames(const std::string &what, const std::vector<std::str
   return text;
 }
 
-const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &parameter, const WeightOptions &options) {
+const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &parameter,
+                           const WeightOptions &options) {
   const auto found = source.entries().find(parameter.name);
   if (found == source.entries().end())
     return nullptr;

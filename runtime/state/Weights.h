@@ -1,8 +1,8 @@
 //===- Weights.h - parameters from files ---------------------------------------===//
 //
 // Finds parameters by name in safetensors files, among the initialisers of an ONNX model or among the weights of a
-// program that torch.export.save wrote, and fills flat units with them, whatever their sharding and wrapping. Where a run
-// finds its file is in InitialValues.h.
+// program that torch.export.save wrote, and fills flat units with them, whatever their sharding and wrapping. Where a
+// run finds its file is in InitialValues.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ public:
   /// An ONNX model has initialisers that are no parameters (shapes, axes), and an exported program has buffers and
   /// second names of tied parameters; then names too many are no error.
   bool mayHaveOthers() const { return others; }
-  /// Of names, types, shapes, checksums and bytes; of more than 64 MiB, about 4 MiB at even distances. The same under any
-  /// path. Errors: of reading.
+  /// Of names, types, shapes, checksums and bytes; of more than 64 MiB, about 4 MiB at even distances. The same under
+  /// any path. Errors: of reading.
   Result<std::string> fingerprint() const;
 
 private:
@@ -76,8 +76,8 @@ struct WeightOptions {
   std::set<std::string> optional = {}; ///< As allowMissing, of these parameters alone.
   bool allowExtra = false;             ///< Tensors of the file that the program lacks are ignored.
   bool isZeroed = false;               ///< The memory is new, and zero already.
-  /// The file is the one that the program was compiled from: what has no values in it, or a rule that the user asked for,
-  /// begins by its rule.
+  /// The file is the one that the program was compiled from: what has no values in it, or a rule that the user asked
+  /// for, begins by its rule.
   bool isModelFile = false;
 };
 

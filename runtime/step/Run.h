@@ -154,8 +154,8 @@ private:
   std::vector<BatchSpec> specs;
   std::unique_ptr<SampleSource> samples;
   uint64_t numSamples = 0;
-  std::string dataFormat;      ///< SampleSource::format
-  std::string dataFingerprint; ///< SampleSource::fingerprint
+  std::string dataFormat;                     ///< SampleSource::format
+  std::string dataFingerprint;                ///< SampleSource::fingerprint
   std::optional<InitialValues> initialValues; ///< of a run that continues none
   std::string checkpoint;                     ///< to resume; empty: none
   std::optional<double> unigramEntropy;

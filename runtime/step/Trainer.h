@@ -45,7 +45,8 @@ struct TrainOptions {
   std::string evalData;    ///< what is evaluated; empty: nothing
   int64_t evalEvery = 0;   ///< steps between evaluations; 0: only at the end
   int64_t evalBatches = 0; ///< of each evaluation, at most; 0: all
-  bool evalOnly = false;   ///< evaluate `resume` or what a run begins with, train and write nothing; needs neither data nor out
+  bool evalOnly =
+      false; ///< evaluate `resume` or what a run begins with, train and write nothing; needs neither data nor out
 
   bool shuffle = true;
   std::string textField = "text";

@@ -24,7 +24,7 @@ struct RunInfo {
   std::optional<double> unigramEntropy; ///< Nats, of the training tokens.
   std::optional<uint64_t> samples;
   std::string initialValues; ///< Where they come from, in words; empty for a run that was resumed.
-  std::string dataFormat; ///< "uint16 tokens (by …)", …
+  std::string dataFormat;    ///< "uint16 tokens (by …)", …
   std::optional<int64_t> resumedStep;
   std::string resumedFrom; ///< the checkpoint; empty: none
   std::string resumedRun;  ///< the folder of its run, whose run.json says how the state was made; empty: not known

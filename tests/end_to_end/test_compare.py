@@ -86,10 +86,11 @@ class Compare(ToolTest):
         with open(self.path("results", "results.json")) as file:
             raw = json.load(file)
         self.assertEqual(raw["compile_flags"], ["--remat", "full", "--lr", "0.5"])
-        self.assertEqual(raw["run_flags"], ["--threads", "1"])
+        self.assertEqual(raw["run_flags"], ["--threads", "1", "--weights", "fresh"])
         self.assertEqual([step["lr"] for step in raw["configurations"][0]["steps"]][0], 0.5)
         page = self.check_files("results", (*CHARTS, "memory-over-run"))
-        self.assertIn("further flags of tessera-compile: --remat full --lr 0.5; further flags of tessera-run: --threads 1 --weights fresh", page)
+        self.assertIn("further flags of tessera-compile: --remat full --lr 0.5; further flags of tessera-run: --threads 1 "
+                      "--weights fresh", page)
 
     def test_a_run_that_takes_too_long_is_given_up(self):
         done = self.tool("tessera-compare", MODEL, "--batch-sizes", "4", "--strategies", "ddp", "--steps", "1000000", "--data",

@@ -30,8 +30,7 @@ static bool hasValues(const WeightSource &source, ArrayAttr tensors, Location lo
     if (entry->second.hasValues() || unreadable)
       continue;
     unreadable = &entry->second;
-    emitWarning(loc) << "initial values: '" << entry->first << "' " << unreadable->reason
-                     << "; a run needs --weights";
+    emitWarning(loc) << "initial values: '" << entry->first << "' " << unreadable->reason << "; a run needs --weights";
   }
   return found;
 }
