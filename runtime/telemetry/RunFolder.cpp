@@ -129,15 +129,13 @@ static Json toJson(const flatbuffers::Vector<flatbuffers::Offset<artifact::KeyVa
 
 /// A run that goes on is still one from the values that it began with.
 static void keepInitialValues(Json &json) {
-  const Json &earlier = json["earlier"];
-  if (earlier.empty())
+  if (json["earlier"].empty())
     return;
-  if (const auto values = earlier.back().find("initial_values"); values != earlier.back().end())
-    json["initial_values"] = *values;
-  const auto settings = earlier.back().find("settings");
-  if (settings != earlier.back().end() && settings->is_object() && settings->contains("weights") &&
-      !json["settings"].contains("weights"))
-    json["settings"]["weights"] = (*settings)["weights"];
+  const Json last = json["earlier"].back(); // a copy: new fields move the others
+  if (last.contains("initial_values"))
+    json["initial_values"] = last["initial_values"];
+  if (last.contains("settings") && last["settings"].contains("weights") && !json["settings"].contains("weights"))
+    json["settings"]["weights"] = last["settings"]["weights"];
 }
 
 Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) const {
