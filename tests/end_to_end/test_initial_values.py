@@ -72,6 +72,14 @@ class InitialValues(ToolTest):
         said, _ = self.train("--weights", "fresh", artifact="moved/net.tessera")
         self.assertEqual(said, "by rule (seed 0): normal(0, 0.02) for 2 (up.weight, …), 0 for 1 (up.bias)")
 
+    def test_of_a_phase_that_was_dumped(self):
+        """IR of the import knows its model file."""
+        self.compile("--dump-phases", "phases")
+        self.compile(model="phases/1-import.mlir")
+        said, got = self.train()
+        self.assertEqual(said, "3 tensors of 'models/net.pt2'")
+        self.assert_values(got, values_of(MLP, "mlp"))
+
     def test_gone_or_changed(self):
         self.compile()
         run = ("tessera-run", "net.tessera", "--data", "data.safetensors", "--steps", 1, "--out", "bad")

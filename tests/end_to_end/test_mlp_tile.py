@@ -65,7 +65,7 @@ class MlpTile(test_oracle.TrainingTest):
         self.assertIn("is not computed for some rows at a time: what it makes is needed outside before it ends: it is kept for the backward "
                       "pass", done.stderr)
         bad = self.tool("tessera-compile", *golden.compile_flags(), "--mlp-tile", "some", "-o", "bad.tessera")
-        self.assertEqual(bad.returncode, 1)
+        self.assertEqual(bad.returncode, 2)
         self.assertIn("--mlp-tile: expected bytes (1GiB), none or auto, got 'some'", bad.stderr)
 
 

@@ -70,7 +70,8 @@ class Tools(ToolTest):
     def test_a_training(self):
         artifact = tessera.compile(MODEL, self.path("mlp.tessera"), batch=4, mesh={"shard": 2}, strategy="zero3", lr=1e-3)
         self.assertEqual(os.fspath(artifact), self.path("mlp.tessera"))
-        run = tessera.train(artifact, self.data(artifact, 24), steps=6, out=self.path("run"), checkpoint_every=3, show=False)
+        run = tessera.train(artifact, self.data(artifact, 24), steps=6, out=self.path("run"), weights="fresh",
+                            checkpoint_every=3, show=False)
         self.assertEqual(len(run.losses), 6)
         self.assertEqual([record["step"] for record in run.metrics], list(range(1, 7)))
         self.assertTrue(all(np.isfinite(run.losses)))

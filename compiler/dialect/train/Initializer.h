@@ -33,6 +33,9 @@ inline constexpr llvm::StringLiteral kInitializerForms =
 
 std::optional<Initializer> parseInitializer(llvm::StringRef text);
 
+/// On a module: the path of the file that it was imported from, whose values parameters begin with. A string.
+inline constexpr llvm::StringLiteral kModelFile = "train.model_file";
+
 } // namespace tessera::train
 
 #endif // TESSERA_COMPILER_DIALECT_TRAIN_INITIALIZER_H

@@ -301,7 +301,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   const Checked checked{emitError, attr};
   const StringRef name = attr.getName().getValue();
   // train.op_c1
-  if (name == kUnit)
+  if (name == kUnit || name == kModelFile)
     return checked.isString();
   // train.op_c6
   if ((name == kBackward || name == kRecompute || name == kSamplesMeet) && !isa<UnitAttr>(attr.getValue()))

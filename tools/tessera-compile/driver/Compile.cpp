@@ -4,6 +4,7 @@
 
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Fp8Policy.h"
+#include "compiler/dialect/train/Initializer.h"
 #include "frontends/Frontend.h"
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
@@ -131,6 +132,8 @@ LogicalResult Compilation::import() {
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
     module = frontend->import(options.input, import, context);
+    if (module)
+      (*module)->setAttr(train::kModelFile, StringAttr::get(&context, options.input));
   }
   if (!module)
     return failure();

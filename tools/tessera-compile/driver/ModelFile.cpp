@@ -2,6 +2,7 @@
 
 #include "tools/tessera-compile/driver/ModelFile.h"
 
+#include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Train.h"
 #include "runtime/state/Weights.h"
 
@@ -37,23 +38,26 @@ static bool hasValues(const WeightSource &source, ArrayAttr tensors, Location lo
 
 FailureOr<std::optional<artifact::ModelFileT>> describeModelFile(const CompileOptions &options, ModuleOp module) {
   const auto tensors = module->getAttrOfType<ArrayAttr>(train::kTensors);
-  if (!tensors) // the step was written as IR
+  const auto path = module->getAttrOfType<StringAttr>(train::kModelFile);
+  if (!tensors || !path) // the step was written as IR
     return std::optional<artifact::ModelFileT>();
   artifact::ModelFileT file;
-  file.path = options.input;
+  file.path = path.str();
   std::error_code code;
   const fs::path folder = fs::path(options.output).parent_path();
-  file.from_artifact = fs::proximate(options.input, folder.empty() ? "." : folder, code).string();
+  file.from_artifact = fs::proximate(file.path, folder.empty() ? "." : folder, code).string();
   if (code)
-    return emitError(module.getLoc()) << options.input << ": " << code.message();
-  if (!fs::is_regular_file(options.input, code) || StringRef(options.input).ends_with(".onnxtxt"))
+    return emitError(module.getLoc()) << file.path << ": " << code.message();
+  auto unknown = [&](const Twine &reason) {
+    emitWarning(module.getLoc()) << "initial values: " << reason << "; a run needs --weights";
     return std::optional(std::move(file));
-  Result<std::unique_ptr<WeightSource>> source = WeightSource::open(options.input);
+  };
+  if (!fs::is_regular_file(file.path, code) || StringRef(file.path).ends_with(".onnxtxt"))
+    return unknown("'" + file.path + "' cannot be read again");
+  Result<std::unique_ptr<WeightSource>> source = WeightSource::open(file.path);
   Result<std::string> content = source.isOk() ? (*source)->fingerprint() : source.status();
-  if (content.status().code() == StatusCode::Unsupported) {
-    emitWarning(module.getLoc()) << "initial values: " << content.status().message() << "; a run needs --weights";
-    return std::optional(std::move(file));
-  }
+  if (content.status().code() == StatusCode::Unsupported)
+    return unknown(content.status().message());
   if (!content.isOk())
     return emitError(module.getLoc()) << content.status().toString();
   if (!hasValues(**source, tensors, module.getLoc()))

@@ -12,9 +12,9 @@
 
 namespace tessera {
 
-/// The record of the input file and its values, or nothing if it has none of a parameter. A file that has values which
-/// cannot be read a second time (a pipe, ONNX text) has a record without a fingerprint. Emits an error if values cannot
-/// be read.
+/// The record of the file that the module was imported from (`train.model_file`) and of its values, or nothing if it
+/// has none of a parameter. A file that cannot be read a second time (a pipe, ONNX text) has a record without a
+/// fingerprint. Warns of values that a run will not find, and emits an error if a file is damaged.
 mlir::FailureOr<std::optional<artifact::ModelFileT>> describeModelFile(const CompileOptions &options,
                                                                        mlir::ModuleOp module);
 
