@@ -33,8 +33,8 @@ for file in /usr/share/games/fortunes/*; do
 done
 
 echo "== compile"
-"$bin/tessera-compile" tools/demo/gpt.pt2 -o build/gpt.tessera --loss cross-entropy --optimizer adamw --lr 1e-3 \
-  --schedule cosine --warmup 20 --min-lr 1e-4 --weight-decay 0.1 --betas 0.9 0.95 --clip-norm 1 --batch 8 --seq 256 \
+"$bin/tessera-compile" tools/demo/gpt.pt2 -o build/gpt.tessera --loss cross-entropy --optimizer adamw --lr 6e-4 \
+  --schedule cosine --warmup 40 --min-lr 6e-5 --weight-decay 0.1 --betas 0.9 0.95 --clip-norm 1 --batch 8 --seq 256 \
   --mesh shard=2 --strategy zero3 --embed-ir --timing
 echo "== what it will need"
 "$bin/tessera-dump" build/gpt.tessera

@@ -39,7 +39,8 @@ static bool isLarge(ElementsAttr elements) {
 LargeValues::LargeValues(func::FuncOp func) {
   for (BlockArgument arg : func.getArguments()) {
     const std::optional<ArgRole> role = getArgRole(func, arg.getArgNumber());
-    if (role == ArgRole::Input || role == ArgRole::Frozen || role == ArgRole::Buffer)
+    const bool isGiven = role == ArgRole::Input || role == ArgRole::Frozen || role == ArgRole::Buffer;
+    if (isGiven && isa<FloatType>(tensorType(arg).getElementType())) // no integer is that large
       known[arg] = Size::Given;
   }
   visit(func.getBody().front());

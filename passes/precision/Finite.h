@@ -14,9 +14,9 @@
 namespace tessera::precision {
 
 /// Follows numbers that are finite in a wide type and infinite when rounded to bf16 through a function: such constants,
-/// and inputs, frozen parameters and buffers, of which the values are not known, once an elementwise op has combined
-/// them with others (a mask that is added to scores). They are followed through what moves, chooses, adds and scales
-/// elements.
+/// and floats among inputs, frozen parameters and buffers, of which the values are not known, once an elementwise op
+/// has combined them with others (a mask that is added to scores). They are followed through what moves, chooses, adds
+/// and scales elements.
 class LargeValues {
 public:
   explicit LargeValues(mlir::func::FuncOp func);

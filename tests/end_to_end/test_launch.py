@@ -169,7 +169,7 @@ class OtherSettings(LaunchTest):
         for flags, what in ((("--lr", 0.5), "--lr, --min-lr, --warmup, --schedule or its decay: constant lr=0.5 "),
                             (("--schedule", "cosine"), "--lr, --min-lr, --warmup, --schedule or its decay: cosine "),
                             (("--order", "sequential"), "--order: sequential and shuffled"),
-                            (("--weights", self.golden.weights), r"the content of --weights: .+ and none")):
+                            (("--weights", self.golden.weights), r"the initial values \(--weights\): .+ and fresh")):
             with self.subTest(flags):
                 port = str(free_port())
                 runs = [self.start(self.command("a", "run", 3, *more), {"RANK": str(rank), "WORLD_SIZE": "2",
