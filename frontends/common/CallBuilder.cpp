@@ -49,22 +49,23 @@ Constant CallBuilder::intern(Constant constant) {
   return first->size() == constant->size() && StringRef(data, bytes.size()) == bytes ? first : constant;
 }
 
-/// Where the results of a call are the same in all places of dimension 0 by what was built, they repeat what one row
-/// gives.
-static void repeatRows(Call &call, ArrayRef<Entry> row) {
+/// Where the results of a call are the same in all places of dimension 0, by what was built and by what `one` row and
+/// `two` give, they repeat what one row gives. A number that depends on how many rows there are, such as the divisor of
+/// a mean, is another one for two.
+static void repeatRows(Call &call, ArrayRef<Entry> one, ArrayRef<Entry> two) {
   SmallVector<Value> known;
   for (const Entry &entry : call.inputs)
     if (!entry.constant && entry.value)
       known.push_back(entry.value);
   RepeatedRows repeated(known);
-  for (auto [whole, one] : llvm::zip(call.outputs, row)) {
-    if (!whole.value || !one.constant || !repeated.contains(whole.value))
+  for (auto [whole, row, rows] : llvm::zip(call.outputs, one, two)) {
+    if (!whole.value || !row.constant || !rows.constant || !repeated.contains(whole.value))
       continue;
     const RankedTensorType type = train::tensorType(whole.value);
     SmallVector<int64_t> shape(type.getShape());
     const int64_t size = std::exchange(shape.front(), 1);
-    if (one.constant->type == type.clone(shape))
-      whole.value = repeatRow(call.b, *one.constant, size);
+    if (row.constant->type == type.clone(shape) && areTwice(*rows.constant, *row.constant))
+      whole.value = repeatRow(call.b, *row.constant, size);
   }
 }
 
@@ -86,7 +87,8 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
       return success();
     }
   }
-  const std::vector<Entry> row = evaluateRow(call, handler);
+  const std::vector<Entry> one = evaluateRows(call, handler, 1);
+  const std::vector<Entry> two = one.empty() ? one : evaluateRows(call, handler, 2);
   call.reason.clear();
   call.outputs.assign(call.outputs.size(), Entry());
   Block *block = call.b.builder.getInsertionBlock();
@@ -95,8 +97,8 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
     return call.fail("the nodes before it become more than " + Twine(kMaxOps) + " ops, or constants of more than " +
                      Twine(kMaxWork / 4) + " elements");
   if (succeeded(handler())) {
-    if (!row.empty())
-      repeatRows(call, row);
+    if (!two.empty())
+      repeatRows(call, one, two);
     countBuilt(call, last ? std::next(last->getIterator()) : block->begin());
     return success();
   }
@@ -106,9 +108,9 @@ LogicalResult CallBuilder::evaluateOrBuild(Call &call, llvm::function_ref<std::s
   return failure();
 }
 
-/// Of a call whose inputs are known, or repeat a known row along dimension 0: its results for one row. Empty if one is
-/// not known.
-std::vector<Entry> CallBuilder::evaluateRow(Call &call, Handler handler) {
+/// Of a call whose inputs are known, or repeat a known row along dimension 0: its results for `count` rows. Empty if
+/// one is not known.
+std::vector<Entry> CallBuilder::evaluateRows(Call &call, Handler handler, int64_t count) {
   const std::vector<Entry> inputs = call.inputs;
   auto mayBeKnown = [](const Entry &entry) {
     return !entry.exists() || entry.constant || (entry.value && entry.value.getDefiningOp<train::BroadcastOp>());
@@ -118,7 +120,7 @@ std::vector<Entry> CallBuilder::evaluateRow(Call &call, Handler handler) {
   bool hasRow = false;
   for (Entry &entry : call.inputs)
     if (entry.exists() && !entry.constant) {
-      entry.constant = rowOf(std::exchange(entry.value, Value()));
+      entry.constant = rowsOf(std::exchange(entry.value, Value()), count);
       hasRow = entry.constant != nullptr;
       if (!hasRow)
         break;

@@ -22,8 +22,8 @@ public:
   using Handler = llvm::function_ref<mlir::LogicalResult()>;
 
   /// Sets the outputs of a call, by its handler, which builds with `call.b`: in a scratch block that is evaluated, or
-  /// in the function. A handler may be called twice. `key` names what is called with which attributes. If it fails, the
-  /// reason is the call's, and nothing of it is left in the function.
+  /// in the function. A handler may be called several times. `key` names what is called with which attributes. If it
+  /// fails, the reason is the call's, and nothing of it is left in the function.
   mlir::LogicalResult run(Call &call, llvm::function_ref<std::string()> key, Handler handler);
 
   /// The first constant of this type and value, so that equal computations on equal constants are found again.
@@ -35,7 +35,7 @@ public:
 
 private:
   bool evaluateCall(Call &call, Handler handler);
-  std::vector<Entry> evaluateRow(Call &call, Handler handler);
+  std::vector<Entry> evaluateRows(Call &call, Handler handler, int64_t count);
   mlir::LogicalResult evaluateOrBuild(Call &call, llvm::function_ref<std::string()> key, Handler handler);
   void countBuilt(const Call &call, mlir::Block::iterator first);
 

@@ -10,6 +10,8 @@
 #include "compiler/interfaces/Interfaces.h"
 #include "frontends/common/Evaluate.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace tessera::train;
 
@@ -22,16 +24,16 @@ static bool repeatsRows(BroadcastOp op) {
          shapeOf(op.getOperand())[from - op.getBroadcastDimensions().begin()] == 1;
 }
 
-Constant rowOf(Value value) {
+Constant rowsOf(Value value, int64_t count) {
   auto wide = value ? value.getDefiningOp<BroadcastOp>() : BroadcastOp();
   auto constant = wide ? wide.getOperand().getDefiningOp<ConstantOp>() : ConstantOp();
   if (!constant || tensorType(wide).getRank() == 0 || !repeatsRows(wide))
     return nullptr;
   SmallVector<int64_t> shape(shapeOf(wide));
-  shape.front() = 1;
-  const std::optional<int64_t> count = countElements(shape);
+  shape.front() = count;
+  const std::optional<int64_t> elements = countElements(shape);
   std::optional<HostTensor> small = HostTensor::fromAttr(constant.getValue());
-  if (!count || *count > kMaxConstantElements || !small)
+  if (!elements || *elements > kMaxConstantElements || !small)
     return nullptr;
   Block scratch;
   ConstantMap values;
@@ -51,6 +53,19 @@ Value repeatRow(Build &b, const HostTensor &row, int64_t size) {
   shape.front() = size;
   return b.broadcast(b.constant(row.toAttr()), shape,
                      llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(shape.size()))));
+}
+
+bool areTwice(const HostTensor &two, const HostTensor &one) {
+  SmallVector<int64_t> shape(one.shape());
+  shape.front() = 2;
+  if (one.shape().front() != 1 || two.type != one.type.clone(shape))
+    return false;
+  auto repeats = [](const auto &twice, const auto &once) {
+    const size_t bytes = once.size() * sizeof(once.front());
+    return twice.size() == 2 * once.size() && std::memcmp(twice.data(), once.data(), bytes) == 0 &&
+           std::memcmp(twice.data() + once.size(), once.data(), bytes) == 0;
+  };
+  return one.isFloat() ? repeats(two.floats, one.floats) : repeats(two.ints, one.ints);
 }
 
 RepeatedRows::RepeatedRows(ArrayRef<Value> known) {
@@ -73,8 +88,9 @@ bool RepeatedRows::find(Value value) {
   Operation *op = result.getOwner();
   if (splatOf(value))
     return true;
+  // What is computed of the rows that are known, a sum of them say, depends on how many there are.
   if (auto wide = dyn_cast<BroadcastOp>(op); wide && repeatsRows(wide))
-    return true;
+    return wide.getOperand().getDefiningOp<ConstantOp>() != nullptr;
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface || op->getNumOperands() == 0)
     return false;

@@ -16,9 +16,12 @@
 
 namespace tessera::frontend {
 
-/// Of a broadcast of a known value that repeats it along dimension 0: one row of it, of size 1 in that dimension. Null
-/// for any other value, and where the row is too large.
-Constant rowOf(mlir::Value value);
+/// Of a broadcast of a known value that repeats it along dimension 0: `count` rows of it, the size of that dimension.
+/// Null for any other value, and where the rows are too large.
+Constant rowsOf(mlir::Value value, int64_t count);
+
+/// Whether `two` is `one`, which has size 1 in dimension 0, twice along it, bit for bit.
+bool areTwice(const HostTensor &two, const HostTensor &one);
 
 /// The value whose rows, along dimension 0 of `size`, all equal `row`.
 mlir::Value repeatRow(train::Build &b, const HostTensor &row, int64_t size);

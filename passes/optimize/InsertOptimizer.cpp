@@ -77,13 +77,13 @@ LogicalResult InsertOptimizer::readOptions(func::FuncOp func) {
 
 /// Parameters were ordered by whether they decay when they were flattened; a regular expression given here must agree.
 LogicalResult InsertOptimizer::checkNoDecay(func::FuncOp func, const Update &update) {
-  FailureOr<train::NamePattern> pattern = train::NamePattern::parse(func.getLoc(), "--no-decay", noDecay);
-  if (failed(pattern))
+  std::optional<train::NamePattern> pattern;
+  if (failed(train::NamePattern::read(func.getLoc(), "--no-decay", noDecay, pattern)))
     return failure();
   for (train::SegmentAttr segment : train::getSegments(func, update.paramArg)) {
     StringRef name = segment.getName().getValue();
     bool decays = segment.getOffset() < update.decayElements;
-    if (decays == pattern->match(name))
+    if (decays == (pattern && pattern->match(name)))
       return func.emitError() << "no-decay " << (decays ? "matches" : "does not match") << " parameter '" << name
                               << "', but flatten-parameters laid it out " << (decays ? "with" : "without")
                               << " weight decay; give both the same no-decay";

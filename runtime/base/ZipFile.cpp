@@ -172,7 +172,8 @@ static bool inflateTo(const std::vector<uint8_t> &packed, std::vector<uint8_t> &
     return false;
   stream.next_in = const_cast<uint8_t *>(packed.data());
   stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = content.data();
+  uint8_t none = 0; // what zlib wants for no content
+  stream.next_out = content.empty() ? &none : content.data();
   stream.avail_out = static_cast<uInt>(content.size());
   const int end = ::inflate(&stream, Z_FINISH);
   inflateEnd(&stream);

@@ -93,7 +93,7 @@ struct Reading {
   }
   bool fits() const { return beyond * strays <= values; }
   std::string describe() const {
-    const std::string range = " in [0, " + std::to_string(bound) + ")", head = "as " + tokenTypeName(width) + " ";
+    const std::string range = " in [0, " + std::to_string(bound) + ")", head = "as " + tokenTypeName(width) + ", ";
     if (beyond == 0)
       return head + "all of " + std::to_string(values) + " values sampled are" + range;
     return head + std::to_string(beyond) + " of " + std::to_string(values) + " values sampled are not" + range +

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
+#include <tuple>
 
 namespace fs = std::filesystem;
 
@@ -27,56 +29,79 @@ static std::vector<std::string> placesOf(const Artifact &artifact, const artifac
   return places;
 }
 
-Status InitialValues::openModelFile(const Artifact &artifact, const artifact::ModelFile &file) {
-  const std::string begins =
-      "artifact '" + artifact.path() + "' begins with the values of '" + file.path()->str() + "'";
-  const std::string content = file.content()->str();
-  if (content.empty())
-    return TESSERA_ERROR(InvalidArgument, begins + ", which cannot be read again; " + waysOut);
-  std::string changed, looked;
-  for (const std::string &place : placesOf(artifact, file)) {
-    std::error_code error;
-    looked += (looked.empty() ? "'" : ", '") + place + "'";
-    if (!fs::exists(place, error))
-      continue;
-    TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> found, WeightSource::open(place));
-    TESSERA_ASSIGN_OR_RETURN(std::string now, found->fingerprint());
-    if (now == content) {
-      source = std::move(found);
-      return Status::ok();
-    }
-    changed = changed.empty() ? place : changed;
-  }
-  if (changed.empty())
-    return TESSERA_ERROR(NotFound, begins + ", which is gone (looked for " + looked + "); " + waysOut);
-  return TESSERA_ERROR(InvalidArgument, begins + ", but the values in '" + changed +
-                                            "' have changed since it was compiled: compile it again, or begin with the "
-                                            "new ones by --weights " +
-                                            changed);
+/// The values in a file, and their fingerprint.
+static Result<std::pair<std::unique_ptr<WeightSource>, std::string>> openValues(const std::string &path) {
+  TESSERA_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> source, WeightSource::open(path));
+  TESSERA_ASSIGN_OR_RETURN(std::string content, source->fingerprint());
+  return std::pair(std::move(source), std::move(content));
 }
 
-Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::string &weights) {
+Status InitialValues::openModelFile(const Artifact &artifact, const artifact::ModelFile &file,
+                                    const std::string &place) {
+  const std::string begins =
+      "artifact '" + artifact.path() + "' begins with the values of '" + file.path()->str() + "'";
+  if (file.content()->size() == 0)
+    return TESSERA_ERROR(InvalidArgument, begins + ", which could not be read again when it was compiled; " + waysOut);
+  std::string other, looked;
+  for (const std::string &path : place.empty() ? placesOf(artifact, file) : std::vector<std::string>{place}) {
+    std::error_code error;
+    looked += (looked.empty() ? "'" : ", '") + path + "'";
+    if (!fs::is_regular_file(path, error)) {
+      if (error && error != std::errc::no_such_file_or_directory && other.empty())
+        other = "'" + path + "' cannot be read: " + error.message();
+      continue;
+    }
+    auto found = openValues(path);
+    if (found.isOk() && found->second == file.content()->string_view()) {
+      std::tie(source, contentText) = *std::move(found);
+      return Status::ok();
+    }
+    if (other.empty())
+      other = found.isOk() ? "the values in '" + path + "' have changed since it was compiled: compile it again, or " +
+                                 "begin with the new ones by --weights " + path
+                           : found.status().message();
+  }
+  if (other.empty())
+    return TESSERA_ERROR(NotFound, begins + ", which is gone (looked for " + looked + "); " + waysOut);
+  return TESSERA_ERROR(InvalidArgument, begins + ", but " + other + "; " + waysOut);
+}
+
+/// Beside random matrices adapters are trained only if somebody asked for that.
+Status InitialValues::checkAdapters(const Artifact &artifact) const {
+  for (const Adapter &adapter : adaptersOf(artifact)) {
+    const auto *entries = source ? &source->entries() : nullptr;
+    const auto entry = entries ? entries->find(adapter.parameter) : decltype(entries->end())();
+    if (!entries || entry == entries->end() || entry->second.problem == WeightProblem::Valueless)
+      return TESSERA_ERROR(InvalidArgument, "artifact '" + artifact.path() + "' trains adapters beside '" +
+                                                adapter.parameter + "', of which the model file has no values; " +
+                                                waysOut);
+  }
+  return Status::ok();
+}
+
+Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::string &weights,
+                                          const std::string &modelFile) {
   InitialValues values;
-  const std::vector<Adapter> adapters = adaptersOf(artifact);
+  const artifact::ModelFile *file = artifact.package().model_file();
   values.options.isZeroed = true;
+  if (!modelFile.empty() && (!weights.empty() || !file))
+    return TESSERA_ERROR(InvalidArgument, "--model-file says where the model file is, " +
+                                              (file ? "and --weights names other values: give one of them"
+                                                    : "but that of artifact '" + artifact.path() + "' has no values"));
   if (weights == freshWeights)
     return values;
-  if (!weights.empty()) {
-    TESSERA_ASSIGN_OR_RETURN(values.source, WeightSource::open(weights));
-    values.options.optional = namesOf(adapters);
-    if (const artifact::ModelFile *file = artifact.package().model_file()) {
-      TESSERA_ASSIGN_OR_RETURN(std::string content, values.source->fingerprint());
-      values.options.isModelFile = content == file->content()->string_view();
-    }
+  if (weights.empty()) {
+    values.options.isModelFile = true;
+    if (file)
+      TESSERA_RETURN_IF_ERROR(values.openModelFile(artifact, *file, modelFile));
+    TESSERA_RETURN_IF_ERROR(values.checkAdapters(artifact));
     return values;
   }
-  if (const artifact::ModelFile *file = artifact.package().model_file()) {
-    values.options.isModelFile = true;
-    TESSERA_RETURN_IF_ERROR(values.openModelFile(artifact, *file));
-  } else if (!adapters.empty()) {
-    return TESSERA_ERROR(InvalidArgument, "artifact '" + artifact.path() +
-                                              "' trains adapters beside a model without values; " + waysOut);
-  }
+  auto opened = openValues(weights);
+  TESSERA_RETURN_IF_ERROR(opened.status());
+  std::tie(values.source, values.contentText) = *std::move(opened);
+  values.options.optional = namesOf(adaptersOf(artifact));
+  values.options.isModelFile = file && values.contentText == file->content()->string_view();
   return values;
 }
 
@@ -87,10 +112,6 @@ Status InitialValues::set(const RankState &views, uint64_t seed) const {
   if (loaded.code() == StatusCode::InvalidArgument && options.isModelFile)
     return TESSERA_ERROR(InvalidArgument, loaded.message() + "; " + waysOut);
   return loaded;
-}
-
-Result<std::string> InitialValues::content() const {
-  return source ? source->fingerprint() : std::string(freshWeights);
 }
 
 /// "normal(0, 0.02)"; bounds of uniform values differ from parameter to parameter and are left out.

@@ -18,26 +18,29 @@ inline constexpr std::string_view freshWeights = "fresh";
 class InitialValues {
 public:
   /// `weights`: a file (which may be the model file), "fresh", or nothing for the model file, or for rules where that
-  /// has no values. Errors: of opening a file; a model file that is gone or has changed; adapters beside a model
-  /// without values, unless "fresh".
-  static Result<InitialValues> open(const Artifact &artifact, const std::string &weights);
+  /// has no values. `modelFile`: where the model file is; empty: where it was. Errors: of opening a file; a model file
+  /// that is gone or has changed; adapters beside matrices without values, unless "fresh".
+  static Result<InitialValues> open(const Artifact &artifact, const std::string &weights,
+                                    const std::string &modelFile = "");
 
   /// Sets a rank's whole state, in memory that is zero. Errors: names and shapes that do not fit, as of loadWeights;
   /// parameters that have neither a value nor a rule.
   Status set(const RankState &views, uint64_t seed) const;
 
   /// Equal where the values are: "fresh", or the fingerprint of the file.
-  Result<std::string> content() const;
+  const std::string &content() const { return contentText; }
 
   /// In one line: how many parameters the file gives, and which rule each kind of the others gets.
   std::string describe(const Artifact &artifact, uint64_t seed) const;
 
 private:
   InitialValues() = default;
-  Status openModelFile(const Artifact &artifact, const artifact::ModelFile &file);
+  Status openModelFile(const Artifact &artifact, const artifact::ModelFile &file, const std::string &place);
+  Status checkAdapters(const Artifact &artifact) const;
 
   std::unique_ptr<WeightSource> source; ///< None: all by rule.
   WeightOptions options;
+  std::string contentText{freshWeights};
 };
 
 } // namespace tessera

@@ -290,20 +290,24 @@ Status Pt2Reader::addValues(const std::string &name, const Layout &layout, const
   if (!elements)
     return invalid(name, "has an invalid shape, " + shapeToString(layout.sizes));
   WeightEntry weight{.dtype = layout.dtype, .shape = layout.sizes};
+  const auto member = zip.members().find(entry);
+  if (*elements > 0 && member != zip.members().end() && member->second.bytes == 0) {
+    weight.problem = WeightProblem::Valueless;
+    weight.reason = "has no values: the program was exported with fake tensors";
+    weights.emplace(name, std::move(weight));
+    return Status::ok();
+  }
   Result<ByteRange> bytes = zip.locate(entry);
   if (bytes.status().code() == StatusCode::Unsupported)
     return addUnreadable(name, "cannot be read: " + bytes.status().message());
   if (!bytes.isOk())
     return bytes.status().withContext("weight '" + name + "'");
-  if (*elements > 0 && bytes->size() == 0) {
-    weight.problem = WeightProblem::Valueless;
-    weight.reason = "has no values: the program was exported with fake tensors";
-  } else if (*elements > 0) {
+  if (*elements > 0) {
     std::optional<int64_t> needed = layout.storageElements();
     if (!needed || static_cast<uint64_t>(*needed * width) > bytes->size())
       return invalid(name, "of shape " + shapeToString(layout.sizes) + " does not fit the " +
                                std::to_string(bytes->size()) + " bytes of its entry '" + entry + "'");
-    weight.checksum = zip.members().at(entry).checksum;
+    weight.checksum = member->second.checksum;
     if (layout.isContiguous()) {
       weight.bytes = bytes->part(layout.offset * width, *elements * width);
     } else {

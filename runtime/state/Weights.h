@@ -27,7 +27,7 @@ enum class WeightProblem : uint8_t {
 
 struct WeightEntry {
   DataType dtype = DataType::F32;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   ByteRange bytes = {};
   uint32_t checksum = 0; ///< Of the file's entry that the bytes lie in, where its format has one.
   WeightProblem problem = WeightProblem::None;

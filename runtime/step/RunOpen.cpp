@@ -33,6 +33,9 @@ Status Run::open() {
   if (!options.weights.empty() && !options.resume.empty() && !options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--weights starts a run and --resume continues one: give one of "
                                           "them, or --resume auto");
+  if (!options.modelFile.empty() && !options.resume.empty() && !options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "--model-file is where a run begins, and --resume continues one: give one of "
+                                          "them, or --resume auto");
   if (options.evalOnly && options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
@@ -114,7 +117,7 @@ Status Run::openInitialValues() {
   if (options.evalOnly && options.weights.empty() && !artifact->package().model_file())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs --resume or --weights: the model file of artifact '" +
                                               options.artifact + "' has no values");
-  TESSERA_ASSIGN_OR_RETURN(initialValues, InitialValues::open(*artifact, options.weights));
+  TESSERA_ASSIGN_OR_RETURN(initialValues, InitialValues::open(*artifact, options.weights, options.modelFile));
   return Status::ok();
 }
 

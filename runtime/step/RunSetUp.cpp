@@ -39,10 +39,8 @@ bool Run::hasPlacedParameters() const {
 /// compare with rank 0, so that all give one error.
 Status Run::compareSettings(Communicator &self) const {
   std::string initialContent = "none", checkpointIdentity = "none";
-  if (initialValues) {
-    BusyScope busy(self);
-    TESSERA_ASSIGN_OR_RETURN(initialContent, initialValues->content());
-  }
+  if (initialValues)
+    initialContent = initialValues->content();
   if (!checkpoint.empty()) {
     TESSERA_ASSIGN_OR_RETURN(checkpointIdentity, identityOfCheckpoint(checkpoint));
   }

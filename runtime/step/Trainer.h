@@ -34,6 +34,7 @@ struct TrainOptions {
 
   std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
   std::string weights;         ///< .safetensors, .onnx or .pt2, "fresh", or empty: see InitialValues
+  std::string modelFile;       ///< where it is now; empty: where it was when it was compiled
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
   int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only before saving

@@ -134,7 +134,8 @@ static void keepInitialValues(Json &json) {
   const Json last = json["earlier"].back(); // a copy: new fields move the others
   if (last.contains("initial_values"))
     json["initial_values"] = last["initial_values"];
-  if (last.contains("settings") && last["settings"].contains("weights") && !json["settings"].contains("weights"))
+  json["settings"].erase("weights"); // --resume auto may have been given some, and does not read them
+  if (last.contains("settings") && last["settings"].contains("weights"))
     json["settings"]["weights"] = last["settings"]["weights"];
 }
 

@@ -87,6 +87,14 @@ class InitialValues(ToolTest):
         self.fail_with(r"begins with the values of 'models/net\.pt2', which is gone \(looked for .*--weights fresh", *run)
         self.assertFalse(os.path.exists(self.path("bad")))
         self.assert_values(self.train("--weights", "elsewhere.pt2")[1], values_of(MLP, "mlp"))
+        self.assertEqual(self.train("--model-file", "elsewhere.pt2")[0], "3 tensors of 'elsewhere.pt2'")
+        self.fail_with(r"which is gone \(looked for 'nowhere\.pt2'\)", *run, "--model-file", "nowhere.pt2")
+        with open(self.path("models", "net.pt2"), "w") as file:
+            file.write("something else")
+        self.fail_with(r"but .*models/net\.pt2'.*; --weights FILE names", *run)
+        shutil.copy(MLP, self.path("net.pt2"))  # beside the artifact
+        self.assertEqual(self.train()[0], "3 tensors of 'net.pt2'")
+        os.remove(self.path("net.pt2"))
         shutil.copy(os.path.join(PROGRAMS, "even.pt2"), self.path("models", "net.pt2"))
         self.fail_with(r"the values in 'models/net\.pt2' have changed since it was compiled", *run)
 
@@ -116,7 +124,7 @@ class InitialValues(ToolTest):
         said, _ = self.train("--export-lora", "merged")
         self.assertRegex(said, r"^3 tensors of 'models/net\.pt2'; by rule \(seed 0\): uniform for 1 \(.*lora_A.*0 for 1")
         self.compile(*lora, model=os.path.join(PROGRAMS, "fake.pt2"))
-        self.fail_with("trains adapters beside a model without values; --weights FILE", "tessera-run", "net.tessera",
+        self.fail_with("trains adapters beside 'up.weight', of which the model file has no values; --weights FILE", "tessera-run", "net.tessera",
                        "--data", "data.safetensors", "--steps", 1, "--out", "bad")
         self.train("--weights", "fresh", "--export-lora", "merged")
 
@@ -125,7 +133,7 @@ class InitialValues(ToolTest):
         model = os.path.join(ROOT, "tests", "onnx", "models", "mlp.dynamo18.onnx")
         said = self.compile("--batch", 8, "--loss", "mse", model=model)
         self.assertRegex(said, "warning: .*: initial values: .* cannot be read: external data of .*; a run needs --weights")
-        self.fail_with("not readable: .* cannot be read: external data of .*; --weights FILE names", "tessera-run", "net.tessera",
+        self.fail_with("which could not be read again when it was compiled; --weights FILE names", "tessera-run", "net.tessera",
                        "--data", os.path.join(GOLDENS, "mlp", "data.safetensors"), "--steps", 1, "--out", "bad")
 
     def test_evaluation(self):

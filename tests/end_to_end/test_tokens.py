@@ -76,7 +76,7 @@ class TokenFiles(ToolTest):
         for name, kind in (("narrow", np.uint16), ("wide", np.uint32), ("long", np.int64)):
             ids.astype(kind).tofile(self.path(name + ".bin"))
         for name, width, message in (
-                ("narrow", 4, r"'narrow\.bin' .*vocabulary of 1000: as uint32 2000 of 2000 values .*give --token-bytes 2"),
+                ("narrow", 4, r"'narrow\.bin' .*vocabulary of 1000: as uint32, 2000 of 2000 values .*give --token-bytes 2"),
                 ("narrow", 8, "give --token-bytes 2"), ("wide", 2, "does not look like uint16 .*; give --token-bytes 4"),
                 ("long", 2, "give --token-bytes 8"), ("long", 4, "does not look like uint32 .*; give --token-bytes 8")):
             with self.subTest(name, width=width):

@@ -96,6 +96,9 @@ int main(int argc, char **argv) {
                  "Initial parameters: .safetensors, .onnx or .pt2, or fresh: by rule. Default: the values in the model "
                  "file that was compiled, or by rule if it has none")
       ->check(someName());
+  app.add_option("--model-file", options.modelFile,
+                 "Where the model file is, if it has moved since it was compiled; its values must be the same")
+      ->check(someName());
   app.add_option(
          "--resume", options.resume,
          "Run folder or checkpoint to go on from, or auto: the newest whole checkpoint in --out, or a new run if there "

@@ -38,7 +38,7 @@ TRAIN = {
     "comm": ("--comm", TEXT), "ranks": ("--ranks", INTEGER), "threads": ("--threads", INTEGER), "seed": ("--seed", INTEGER),
     "lr": ("--lr", NUMBER), "min_lr": ("--min-lr", NUMBER), "warmup": ("--warmup", INTEGER), "schedule": ("--schedule", TEXT),
     "decay_steps": ("--decay-steps", INTEGER), "decay_curve": ("--decay-curve", TEXT),
-    "on_nonfinite": ("--on-nonfinite", TEXT), "resume": ("--resume", TEXT), "checkpoint_every": ("--checkpoint-every", INTEGER),
+    "on_nonfinite": ("--on-nonfinite", TEXT), "resume": ("--resume", TEXT), "model_file": ("--model-file", TEXT), "checkpoint_every": ("--checkpoint-every", INTEGER),
     "keep": ("--keep", INTEGER), "check_replicas": ("--check-replicas", INTEGER), "take_over": ("--take-over", SWITCH),
     "export": ("--export", TEXT), "export_lora": ("--export-lora", TEXT), "no_export": ("--no-export", SWITCH),
     "eval_data": ("--eval-data", TEXT), "eval_every": ("--eval-every", INTEGER), "eval_batches": ("--eval-batches", INTEGER),

@@ -96,15 +96,23 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
                    "--steps", str(steps), "--out", os.fspath(out), *words, *map(str, flags)]
-        program = getattr(artifact, "program", None)
-        if weights is None and program is not None and program.has_weights and options.get("resume") in (None, "auto"):
-            weights = program
-        if weights is None:
+        flag, values = ("--weights", weights) if weights is not None else ("--model-file", program_of(artifact, command))
+        if values is None:
             follow(command, show)
         else:
-            with file_of(weights) as path:
-                follow([*command, "--weights", path], show)
+            with file_of(values) as path:
+                follow([*command, flag, path], show)
     return Run(out)
+
+
+def program_of(artifact, command):
+    """The Program that an artifact was compiled from, if a call of tessera-run begins with its values: it is in no file. The
+    tool compares them with those that were compiled."""
+    program = getattr(artifact, "program", None)
+    given = dict(zip(command, [*command[1:], None]))
+    names = {word.partition("=")[0] for word in command}
+    begins = not names & {"--weights", "--model-file"} and given.get("--resume", "auto") == "auto"
+    return program if program is not None and program.has_weights and begins and "--resume=auto" not in command else None
 
 
 def data_file(data, folder):

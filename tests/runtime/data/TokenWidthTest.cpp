@@ -85,9 +85,9 @@ TEST_F(TokenWidthTest, TheFormatSaysHow) {
 
 TEST_F(TokenWidthTest, AnotherWidthThanTheFlagSays) {
   auto narrow = text<uint16_t>(3000, 50257);
-  EXPECT_ERROR(open(narrow, 50257, 4), "is not of the model's vocabulary of 50257: as uint32 ");
+  EXPECT_ERROR(open(narrow, 50257, 4), "is not of the model's vocabulary of 50257: as uint32, ");
   EXPECT_ERROR(open(narrow, 50257, 4), "of 1500 values sampled are not in [0, 50257), the first: token 0 is ");
-  EXPECT_ERROR(open(narrow, 50257, 4), "as uint16 all of 3000 values sampled are in [0, 50257): if that is what it "
+  EXPECT_ERROR(open(narrow, 50257, 4), "as uint16, all of 3000 values sampled are in [0, 50257): if that is what it "
                                        "holds, give --token-bytes 2");
   EXPECT_ERROR(open(narrow, 50257, 8), "give --token-bytes 2");
   EXPECT_ERROR(
@@ -104,7 +104,7 @@ TEST_F(TokenWidthTest, AnotherWidthThanTheFlagSays) {
 }
 
 TEST_F(TokenWidthTest, TokensOfAnotherTokenizer) {
-  EXPECT_ERROR(open(text<uint16_t>(3000, 50257), 129280), "is not of the model's vocabulary of 129280: as uint32 ");
+  EXPECT_ERROR(open(text<uint16_t>(3000, 50257), 129280), "is not of the model's vocabulary of 129280: as uint32, ");
   EXPECT_ERROR(open(text<uint16_t>(3000, 50257), 129280), "give --token-bytes 2");
   expectRead(text<uint16_t>(3000, 50257), 129280, 2);
   EXPECT_ERROR(open(text<uint32_t>(3000, 129280), 256), "the tokens must be those of the model's tokenizer");
@@ -112,7 +112,7 @@ TEST_F(TokenWidthTest, TokensOfAnotherTokenizer) {
 }
 
 TEST_F(TokenWidthTest, WhatMayBeSeveralTypesIsRefused) {
-  EXPECT_ERROR(open(std::vector<uint16_t>(300000), 50257), "may be of several types: as uint16 all of ");
+  EXPECT_ERROR(open(std::vector<uint16_t>(300000), 50257), "may be of several types: as uint16, all of ");
   EXPECT_ERROR(open(std::vector<uint16_t>(300000)), "--token-bytes says which it is");
   expectRead(std::vector<uint16_t>(300000), 50257, 2);
   expectRead(std::vector<uint32_t>(300000), 50257, 4);
@@ -144,7 +144,7 @@ TEST_F(TokenWidthTest, FewTokensMayBeWrongInThemselves) {
   expectRead(wrong, 50257);
   auto many = text<uint16_t>(1000, 300);
   std::fill(many.begin(), many.begin() + 300, 300);
-  EXPECT_ERROR(open(many, 300), "as uint16 300 of 1000 values sampled are not in [0, 300), the first: token 0 is 300");
+  EXPECT_ERROR(open(many, 300), "as uint16, 300 of 1000 values sampled are not in [0, 300), the first: token 0 is 300");
 }
 
 TEST_F(TokenWidthTest, Truncated) {
@@ -177,7 +177,7 @@ TEST_F(TokenWidthTest, NegativeTokensOfInt64AreNamed) {
   for (size_t i = 7; i < tokens.size(); i += 4)
     tokens[i] = -100;
   EXPECT_ERROR(open(tokens, 50257),
-               "as int64 249 of 1000 values sampled are not in [0, 50257), the first: token 7 is -100");
+               "as int64, 249 of 1000 values sampled are not in [0, 50257), the first: token 7 is -100");
 }
 
 TEST_F(TokenWidthTest, FilesOfAFolderAreOfOneType) {

@@ -109,7 +109,7 @@ TEST_F(InitialValuesTest, AModelFileThatIsGoneOrHasChangedIsAnError) {
   package.model_file = std::make_unique<artifact::ModelFileT>();
   package.model_file->path = "/dev/stdin";
   use(package);
-  EXPECT_ERROR(begin(""), "which cannot be read again");
+  EXPECT_ERROR(begin(""), "which could not be read again when it was compiled");
 }
 
 TEST_F(InitialValuesTest, FreshOnesAreByRule) {

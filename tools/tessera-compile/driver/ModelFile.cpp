@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 
 namespace tessera {
 
-/// Whether the file has, or should have, the value of a tensor that a run begins with. Warns of values that cannot be
-/// read.
-static bool hasValues(const WeightSource &source, ArrayAttr tensors, Location loc) {
-  const WeightEntry *unreadable = nullptr;
+/// Whether the file has, or should have, the value of a tensor that a run begins with, a parameter or a buffer;
+/// `unreadable` is the first that cannot be read.
+static bool hasValues(const WeightSource &source, ArrayAttr tensors,
+                      const std::pair<const std::string, WeightEntry> *&unreadable) {
   bool found = false;
   for (auto tensor : tensors.getAsRange<train::TensorInfoAttr>()) {
     if (tensor.getRole() == train::TensorRole::Constant || tensor.getRole() == train::TensorRole::Unused)
@@ -28,10 +28,8 @@ static bool hasValues(const WeightSource &source, ArrayAttr tensors, Location lo
     if (entry == source.entries().end() || entry->second.problem == WeightProblem::Valueless)
       continue;
     found = true;
-    if (entry->second.hasValues() || unreadable)
-      continue;
-    unreadable = &entry->second;
-    emitWarning(loc) << "initial values: '" << entry->first << "' " << unreadable->reason << "; a run needs --weights";
+    if (!entry->second.hasValues() && !unreadable)
+      unreadable = &*entry;
   }
   return found;
 }
@@ -60,8 +58,11 @@ FailureOr<std::optional<artifact::ModelFileT>> describeModelFile(const CompileOp
     return unknown(content.status().message());
   if (!content.isOk())
     return emitError(module.getLoc()) << content.status().toString();
-  if (!hasValues(**source, tensors, module.getLoc()))
+  const std::pair<const std::string, WeightEntry> *unreadable = nullptr;
+  if (!hasValues(**source, tensors, unreadable))
     return std::optional<artifact::ModelFileT>();
+  if (unreadable)
+    return unknown("'" + Twine(unreadable->first) + "' " + unreadable->second.reason);
   file.content = *content;
   return std::optional(std::move(file));
 }
