@@ -17,7 +17,7 @@ namespace {
 /// positions of each sample, `positions[arange(B)[:, None], arange(T)]`. Returns the shape that all indices broadcast
 /// to; nothing where it is otherwise.
 std::optional<SmallVector<int64_t>> readOneRow(Call &c, ArrayRef<int> indices) {
-  const frontend::Constant row = c.known("self") ? nullptr : frontend::rowOf(c.value("self"));
+  const frontend::Constant row = c.known("self") ? nullptr : frontend::rowsOf(c.value("self"), 1);
   const HostTensor *first = row && !indices.empty() ? c.constant(indices.front()) : nullptr;
   if (!first || first->isFloat() || first->type.getElementType().isInteger(1))
     return std::nullopt;
@@ -32,9 +32,9 @@ std::optional<SmallVector<int64_t>> readOneRow(Call &c, ArrayRef<int> indices) {
     common = *both;
   }
   const SmallVector<int64_t> one(first->shape().size(), 1);
-  c.inputs[indices.front()] =
-      Entry{{}, std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0)), {}, {}};
-  c.inputs[c.at("self")] = Entry{{}, row, {}, {}};
+  Entry &index = c.inputs[indices.front()] = Entry(), &self = c.inputs[c.at("self")] = Entry();
+  index.constant = std::make_shared<const HostTensor>(HostTensor::splat(first->type.clone(one), 0));
+  self.constant = row;
   return common;
 }
 

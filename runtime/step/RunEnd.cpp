@@ -64,11 +64,7 @@ Status Run::finish(int index) {
   if (index != 0)
     return Status::ok();
   BusyScope busy(*world[index]);
-  // The newest checkpoint is of the end, also of a run that went on without new ones: --resume auto then has nothing to
-  // do again.
-  std::error_code unreadable;
-  const bool hasOthers = std::filesystem::exists(folder->checkpointFolder() + "/latest", unreadable);
-  if ((options.checkpointEvery > 0 || hasOthers) && lastCheckpoint != options.steps)
+  if (options.checkpointEvery > 0 && lastCheckpoint != options.steps)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
   if (!options.noExport)

@@ -83,9 +83,7 @@ class FinishedRuns(HistoryTest):
         self.train("run", 6, "--checkpoint-every", 4)
         self.train("run", 10, "--resume", "run")
         self.assertEqual(self.run_info("run")["finished_step"], 10)
-        self.assertIn("after step 10, which was the last", self.train("run", 10, "--resume", "auto"))
-        for step in (6, 10):  # as after damage
-            shutil.rmtree(self.path("run", "checkpoints", f"ckpt-{step}"))
+        shutil.rmtree(self.path("run", "checkpoints", "ckpt-6"))
         with open(self.path("run", "checkpoints", "latest"), "w") as file:
             file.write("ckpt-4\n")
         before = self.content("run")
