@@ -153,7 +153,7 @@ TEST_F(RunTest, RefusesBadData) {
   expectRefused("step.tessera --data odd.bin", "has 101 bytes, expected a multiple of 2");
   test::writeFile(scratch.path("large.bin"), std::string(100, '\1'));
   expectRefused("step.tessera --data large.bin",
-                "as uint16 50 of 50 values sampled are not in [0, 256), the first: token 0 is 257");
+                "as uint16, 50 of 50 values sampled are not in [0, 256), the first: token 0 is 257");
   test::writeFile(scratch.path("noise.npz"), "no archive");
   expectRefused("step.tessera --data noise.npz", "'noise.npz' is not a .npz archive");
 }
