@@ -57,8 +57,9 @@ Status InitialValues::openModelFile(const Artifact &artifact, const artifact::Mo
       return Status::ok();
     }
     if (other.empty())
-      other = found.isOk() ? "the values in '" + path + "' have changed since it was compiled: compile it again, or " +
-                                 "begin with the new ones by --weights " + path
+      other = found.isOk() ? fmt::format("the values in '{}' have changed since it was compiled: compile it again, or "
+                                         "begin with the new ones by --weights {}",
+                                         path, path)
                            : found.status().message();
   }
   if (other.empty())
