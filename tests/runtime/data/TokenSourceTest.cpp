@@ -188,9 +188,10 @@ TEST(Text, UnigramEntropy) {
   EXPECT_NEAR(*(*large)->unigramEntropy(4 << 16), whole, 1e-12);
   EXPECT_EQ(*(*large)->unigramEntropy(100), 0.0); // one block
   writeFile(scratch.path("b.bin"), rawBytes(std::vector<uint32_t>{1u << 30}));
-  EXPECT_ERROR(TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4}),
-               "is not of any vocabulary: as uint32, 1 of 1 values sampled are not in [0, 16777216), the first: token 0 "
-               "is 1073741824");
+  EXPECT_ERROR(
+      TokenSource::open(scratch.path("b.bin"), {.tokenBytes = 4}),
+      "is not of any vocabulary: as uint32, 1 of 1 values sampled are not in [0, 16777216), the first: token 0 "
+      "is 1073741824");
 }
 
 } // namespace
