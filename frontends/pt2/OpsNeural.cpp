@@ -294,7 +294,7 @@ LogicalResult opEmbeddingBag(Call &c) {
     Value weights = b.reshape(c.value("per_sample_weights"), bagged);
     rows = b.mul(rows, b.broadcast(weights, shapeOf(rows), {0, 1}));
   }
-  Value count; // of each bag: of what is no padding
+  Value count; // of each bag, padding left out
   if (*padding) {
     Value counts = b.compare(CompareDirection::Ne, places, b.splatLike(places, static_cast<double>(**padding)));
     const double nothing = mode == 2 ? -std::numeric_limits<double>::infinity() : 0;

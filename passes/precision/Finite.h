@@ -32,7 +32,7 @@ private:
 };
 
 /// `value`, f32 and of those that are large, rounded to bf16: what is finite becomes at most the largest finite number,
-/// infinities and what is no number stay so.
+/// infinities and NaN stay so.
 mlir::Value roundLarge(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value);
 
 /// `number` as bf16 can hold it, by the same rule.

@@ -28,7 +28,7 @@ struct TokenWidth {
 /// "uint16", "uint32" or "int64".
 std::string tokenTypeName(int bytes);
 
-/// The width of the tokens of a file without header. Errors: of reading; a size that is no multiple of the width;
+/// The width of the tokens of a file without header. Errors: of reading; a size that the width does not divide;
 /// values that speak for another width than the one asked for, or against all; several widths that are possible.
 Result<TokenWidth> decideTokenWidth(const InputFile &file, const TokenWidthHints &hints);
 

@@ -247,7 +247,7 @@ Status Run::writeDump(int index, int64_t step) {
 Status Run::afterStep(int index, int64_t step) {
   if (index != 0)
     return Status::ok();
-  TESSERA_RETURN_IF_ERROR(checkpoints->check()); // a disk that is full is told now, not at the next checkpoint
+  TESSERA_RETURN_IF_ERROR(checkpoints->check()); // a full disk is reported now, not at the next checkpoint
   if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
     TESSERA_RETURN_IF_ERROR(writeTrace());
   if (isSnapshot(step) && isRoot(index))

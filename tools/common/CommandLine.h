@@ -1,6 +1,6 @@
 //===- CommandLine.h - how all tools read their command line --------*- C++ -*-===//
 //
-// What is wrong with a command line is told in one way, and ends every tool with one status.
+// What is wrong with a command line is reported in one way, and ends every tool with one status.
 //
 //===----------------------------------------------------------------------===//
 
