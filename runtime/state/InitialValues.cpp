@@ -63,7 +63,8 @@ Status InitialValues::openModelFile(const Artifact &artifact, const artifact::Mo
                            : found.status().message();
   }
   if (other.empty())
-    return TESSERA_ERROR(NotFound, begins + ", which is gone (looked for " + looked + "); " + waysOut);
+    return TESSERA_ERROR(NotFound, begins + ", which is gone (looked for " + looked +
+                                       "); --model-file says where it is now, " + waysOut);
   return TESSERA_ERROR(InvalidArgument, begins + ", but " + other + "; " + waysOut);
 }
 
