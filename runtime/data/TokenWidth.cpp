@@ -16,7 +16,7 @@ constexpr int widths[] = {2, 4, 8};
 constexpr uint64_t blockBytes = 4096;
 /// Fewer values say nothing about where their upper halves are.
 constexpr size_t minPairs = 64;
-/// One value in so many may be wrong in itself: a bad token is found where it is read.
+/// At most one value in 64 may be outside of the vocabulary: a single bad token is found where it is read.
 constexpr uint64_t strays = 64;
 /// No vocabulary is larger, and no other bound is known of a model without one.
 constexpr int64_t largestVocabulary = int64_t{1} << 24, uint16Values = int64_t{1} << 16;

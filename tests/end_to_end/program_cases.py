@@ -1,10 +1,14 @@
 """Modules that torch.export alone does not take as they are: cases of python_cases.py."""
 
 import os
+import sys
 import warnings
 
 import tessera
 import torch
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pt2"))
+from sharing import Counter  # noqa: E402
 
 CASES = {}
 IS_OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9)
@@ -23,16 +27,6 @@ def refused(test, words, *arguments, **options):
     with test.assertRaises(tessera.ExportError) as caught:
         tessera.export(*arguments, **options)
     test.assertIn(words, str(caught.exception))
-
-
-class Counter(torch.nn.Module):
-    def __init__(self, seen):
-        super().__init__()
-        self.register_buffer("seen", seen)
-
-    def forward(self, x):
-        self.seen.add_(1)
-        return x + self.seen.sqrt()
 
 
 class Named(torch.nn.Module):

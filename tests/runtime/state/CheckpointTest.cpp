@@ -158,7 +158,7 @@ TEST(Checkpoint, AsynchronousErrorsAreReported) {
   ASSERT_STATUS_OK(writer.save(infoOfStep(1), state.ranks));
   EXPECT_ERROR(writer.finish(), "cannot create");
   ASSERT_STATUS_OK(writer.finish());
-  // Who does not want to wait is told once it is known.
+  // Without waiting the error is reported once it is known.
   ASSERT_STATUS_OK(writer.save(infoOfStep(2), state.ranks));
   Status told;
   for (int tries = 0; told.isOk() && tries < 10'000; ++tries) {
