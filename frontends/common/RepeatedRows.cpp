@@ -10,6 +10,8 @@
 #include "compiler/interfaces/Interfaces.h"
 #include "frontends/common/Evaluate.h"
 
+#include "llvm/ADT/SetVector.h"
+
 #include <cstring>
 
 using namespace mlir;
@@ -68,17 +70,28 @@ bool areTwice(const HostTensor &two, const HostTensor &one) {
   return one.isFloat() ? repeats(two.floats, one.floats) : repeats(two.ints, one.ints);
 }
 
-RepeatedRows::RepeatedRows(ArrayRef<Value> known) {
-  for (Value value : known)
-    found[value] = true;
-}
+RepeatedRows::RepeatedRows(ArrayRef<Value> known) : known(known.begin(), known.end()) {}
 
 bool RepeatedRows::contains(Value value) {
-  if (auto known = found.find(value); known != found.end())
-    return known->second;
-  const bool result = find(value);
+  if (auto before = found.find(value); before != found.end())
+    return before->second;
+  const bool result = known.contains(value) || find(value);
   found[value] = result;
   return result;
+}
+
+/// What is computed of the rows that are known, a sum of them say, depends on how many there are; a table of constants
+/// does not.
+bool RepeatedRows::isComputedOfConstants(Value value) {
+  SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op || known.contains(values[i]) || (op->getNumOperands() == 0 && !isa<ConstantOp, IotaOp>(op)))
+      return false;
+    values.insert(op->operand_begin(), op->operand_end());
+  }
+  return true;
 }
 
 bool RepeatedRows::find(Value value) {
@@ -88,9 +101,8 @@ bool RepeatedRows::find(Value value) {
   Operation *op = result.getOwner();
   if (splatOf(value))
     return true;
-  // What is computed of the rows that are known, a sum of them say, depends on how many there are.
   if (auto wide = dyn_cast<BroadcastOp>(op); wide && repeatsRows(wide))
-    return wide.getOperand().getDefiningOp<ConstantOp>() != nullptr;
+    return isComputedOfConstants(wide.getOperand());
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface || op->getNumOperands() == 0)
     return false;

@@ -13,6 +13,7 @@
 #include "frontends/common/HostTensor.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace tessera::frontend {
 
@@ -35,6 +36,8 @@ public:
 
 private:
   bool find(mlir::Value value);
+  bool isComputedOfConstants(mlir::Value value);
+  llvm::DenseSet<mlir::Value> known;
   llvm::DenseMap<mlir::Value, bool> found;
 };
 
