@@ -20,8 +20,8 @@ bool isPt2(llvm::StringRef start) { return start.starts_with("PK\x03\x04"); }
 
 /// One row for each frontend. The first reads what has neither a name nor bytes to go by.
 const Frontend kFrontends[] = {
-    {"ONNX", kOnnxSuffixes, isOnnx, importOnnx},
-    {"exported PyTorch program", kPt2Suffixes, isPt2, importPt2},
+    {"ONNX", kOnnxSuffixes, isOnnx, importOnnx, /*keepsSizes=*/false},
+    {"exported PyTorch program", kPt2Suffixes, isPt2, importPt2, /*keepsSizes=*/true},
 };
 
 /// The first bytes of a file; empty if they cannot be read.

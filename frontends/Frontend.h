@@ -46,6 +46,9 @@ struct Frontend {
   /// the result is then null.
   mlir::OwningOpRef<mlir::ModuleOp> (*import)(const std::string &path, const ImportOptions &options,
                                               mlir::MLIRContext &context);
+  /// Whether a number in a file follows from a size only where the file says how. Else a tracer may have left a number
+  /// of the batch that it saw.
+  bool keepsSizes;
 };
 
 inline constexpr size_t kStartBytes = 16;

@@ -8,6 +8,7 @@
 
 #include "frontends/common/Grid.h"
 
+#include "compiler/dialect/train/Loss.h"
 #include "frontends/common/Axis.h"
 
 using namespace mlir;
@@ -163,6 +164,7 @@ Value gridSample(Build &b, Value image, Value grid, const GridOptions &options) 
     Value sample = b.iota(tensorType(index), 0);
     index = b.add(index, b.mul(sample, b.splatLike(sample, static_cast<double>(pixels))));
     Value rows = b.gatherRows(table, index);
+    rows.getDefiningOp()->setAttr(kOwnRows, b.builder.getUnitAttr());
     rows = b.mul(rows, b.broadcast(weight, shapeOf(rows), dims));
     result = result ? b.add(result, rows) : rows;
   }

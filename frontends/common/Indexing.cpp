@@ -8,6 +8,8 @@
 
 #include "frontends/common/Indexing.h"
 
+#include "compiler/dialect/train/Loss.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -133,7 +135,9 @@ Value pick(Build &b, Value data, Value indices) {
     }
     SmallVector<int64_t> blocks = {rows * size};
     llvm::append_range(blocks, shapeOf(data).drop_front(batch + 1));
-    return b.gatherRows(b.reshape(data, blocks), flat);
+    Value rowsOfPlaces = b.gatherRows(b.reshape(data, blocks), flat);
+    rowsOfPlaces.getDefiningOp()->setAttr(kOwnRows, b.builder.getUnitAttr());
+    return rowsOfPlaces;
   }
   const SmallVector<int64_t> shape = meetingShape(data, indices);
   Value wide = wideWithout(b, data, shape, batch);

@@ -45,7 +45,10 @@ Location Importer::locOf(const Node &node) {
     name += "/" + added.str();
     before = path;
   }
-  return NameLoc::get(step.builder.getStringAttr(name.empty() ? node.name : name + "/" + node.name), fileLoc);
+  Location where = fileLoc;
+  if (node.source)
+    where = FileLineColLoc::get(&context, node.source->file, static_cast<unsigned>(node.source->line), 0);
+  return NameLoc::get(step.builder.getStringAttr(name.empty() ? node.name : name + "/" + node.name), where);
 }
 
 /// The type of an element, of complex numbers that of the parts; null if it is not supported.

@@ -1,5 +1,6 @@
 //===- OpsIndex.cpp - lookups ----------------------------------------------===//
 
+#include "compiler/dialect/train/Loss.h"
 #include "frontends/common/Axis.h"
 #include "frontends/common/Indexing.h"
 #include "frontends/common/RepeatedRows.h"
@@ -55,8 +56,13 @@ LogicalResult opIndex(Call &c) {
   if (found->first) {
     const int64_t count = tensorType(found->flat).getNumElements();
     made = b.reshape(frontend::sliceAlong(b, data, 0, *found->first, *found->first + count), found->all);
+  } else if (found->within) { // ranks read their own samples
+    const int64_t samples = found->common.front(), count = tensorType(found->within).getNumElements() / samples;
+    made = b.reshape(frontend::pick(b, c.value("self"), b.reshape(found->within, {samples, count})), found->all);
   } else {
     made = b.gatherRows(data, found->flat);
+    if (found->areOwnRows)
+      made.getDefiningOp()->setAttr(train::kOwnRows, b.builder.getUnitAttr());
   }
   made = frontend::permute(b, made, found->placed);
   c.inputs = inputs;

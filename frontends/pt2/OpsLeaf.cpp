@@ -100,6 +100,9 @@ double product(double a, double b) { return a * b; }
 double quotient(double a, double b) { return a / b; }
 double whole(double a, double b) { return std::floor(a / b); }
 double rest(double a, double b) { return a - b * std::floor(a / b); }
+double power(double a, double b) { return std::pow(a, b); }
+double larger(double a, double b) { return std::max(a, b); }
+double smaller(double a, double b) { return std::min(a, b); }
 template <int relation> double compared(double a, double b) {
   switch (relation) {
   case 0:
@@ -116,15 +119,13 @@ template <int relation> double compared(double a, double b) {
     return a >= b;
   }
 }
-LogicalResult opNegated(Call &c) {
-  auto a = c.number(c.has("a") ? "a" : "self");
-  return a ? c.setNumber(-*a) : c.fail("expected a number");
+template <double (*compute)(double)> LogicalResult onNumber(Call &c) {
+  auto a = c.number(c.has("a") ? "a" : c.has("x") ? "x" : "self");
+  return a ? c.setNumber(compute(*a)) : c.fail("expected a number");
 }
-/// A number as one of floats.
-LogicalResult opSymFloat(Call &c) {
-  auto a = c.number(c.has("a") ? "a" : "self");
-  return a ? c.setNumber(*a) : c.fail("expected a number");
-}
+double negated(double a) { return -a; }
+double asFloat(double a) { return a; }
+double truncated(double a) { return std::trunc(a); }
 LogicalResult opNothing(Call &c) { return success(); }
 /// A check that the exporter wrote: it must hold for the sizes that were chosen.
 LogicalResult opAssert(Call &c) {
@@ -178,10 +179,14 @@ const OpRow kRows[] = {
     {"_operator.mod", onNumbers<rest>, ""},
     {"_operator.mul", onNumbers<product>, ""},
     {"_operator.ne", onNumbers<compared<1>>, ""},
-    {"_operator.neg", opNegated, ""},
+    {"_operator.neg", onNumber<negated>, ""},
+    {"_operator.pow", onNumbers<power>, ""},
     {"_operator.sub", onNumbers<difference>, ""},
     {"_operator.truediv", onNumbers<quotient>, ""},
-    {"torch.sym_float", opSymFloat, ""},
+    {"math.trunc", onNumber<truncated>, ""},
+    {"torch.sym_float", onNumber<asFloat>, ""},
+    {"torch.sym_max", onNumbers<larger>, ""},
+    {"torch.sym_min", onNumbers<smaller>, ""},
 };
 } // namespace
 

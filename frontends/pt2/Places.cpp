@@ -99,6 +99,15 @@ static std::optional<int64_t> firstOfRun(Call &c, ArrayRef<DimensionIndex> indic
   return flat[0];
 }
 
+/// Whether an index counts the places along dimension 0 of `common`, as does `arange(x.shape[0])`, and names all of a
+/// dimension of `size`.
+static bool countsPlaces(const HostTensor *known, ArrayRef<int64_t> common, int64_t size) {
+  if (!known || known->isFloat() || common.empty() || known->shape().size() != common.size() ||
+      common.front() != size || known->size() != size || known->shape().front() != size)
+    return false;
+  return llvm::all_of(llvm::enumerate(known->ints), [](auto entry) { return entry.value() == int64_t(entry.index()); });
+}
+
 FailureOr<FlatIndices> flatIndices(Call &c, ArrayRef<int> inputs) {
   const SmallVector<int64_t> shape(c.shape("self"));
   Build &b = c.b;
@@ -138,7 +147,13 @@ FailureOr<FlatIndices> flatIndices(Call &c, ArrayRef<int> inputs) {
     Value wide = b.broadcastTo(b.convert(*places, b.builder.getI64Type()), found.common), before = found.flat;
     found.flat = before ? b.add(b.mul(before, b.splatLike(before, static_cast<double>(size))), wide) : wide;
     rows *= size;
+    found.within = wide;
   }
+  const DimensionIndex &first = indices.front();
+  found.areOwnRows =
+      countsPlaces(first.places ? &*first.places : c.constant(first.input), found.common, shape[first.dim]);
+  if (!found.areOwnRows || indexed != SmallVector<int64_t>{0, 1})
+    found.within = {};
   found.first = firstOfRun(c, indices, shape, found.common);
   found.table = {rows};
   found.all = found.common;

@@ -20,6 +20,8 @@ struct FlatIndices {
   std::optional<int64_t> first; ///< of the flat indices, where all are known and each is one more than the one before
   llvm::SmallVector<int64_t> order, ///< of the tensor's dimensions: those that are indexed come first
       placed;                       ///< of those of `all` in the result
+  bool areOwnRows = false;          ///< the first index is the place along dimension 0 of `common`: train.own_rows
+  mlir::Value within;               ///< the other index, of shape `common`, where there is one: of dimension 1
 };
 
 /// Of `self` by the tensors of integers and known masks at these inputs. Fails with the call's reason.

@@ -69,6 +69,10 @@ BlockArgument findBatchArgument(Value value, func::FuncOp func) {
 }
 
 LossTerms::LossTerms(func::FuncOp func, Mend mend) : func(func), batchSize(train::getBatchSize(func)) {
+  if (auto groups = func->getAttrOfType<IntegerAttr>(train::kBatchGroups)) {
+    knowsSizes = true;
+    batchSize = groups.getInt();
+  }
   for (BlockArgument arg : func.getArguments()) {
     const unsigned index = arg.getArgNumber();
     const int64_t dim = train::isBatchArgument(func, index) ? train::getDims(func, index).getSampleDim() : -1;
@@ -96,7 +100,31 @@ void LossTerms::visit(Block &block, Mend mend) {
   }
 }
 
+/// Of indices to which the number of the rows before those of their sample was added: samples, whatever the place of
+/// one in the batch.
+Dependence LossTerms::ofOwnIndices(Value indices) const {
+  const Dependence known = of(indices);
+  Operation *op = indices.getDefiningOp();
+  if (known.kind != Kind::Other || !isa_and_nonnull<train::AddOp, train::MulOp>(op))
+    return known;
+  const Dependence one = ofOwnIndices(op->getOperand(0)), other = ofOwnIndices(op->getOperand(1));
+  const bool areSame = one.kind == other.kind && one.dim == other.dim && one.blocks == other.blocks;
+  return other.kind == Kind::None || areSame ? one : one.kind == Kind::None ? other : known;
+}
+
+/// Of a lookup of each sample in its own rows.
+Dependence LossTerms::ofOwnRows(train::GatherRowsOp op) const {
+  const Dependence table = of(op.getTable()), indices = ofOwnIndices(op.getIndices());
+  auto isMajor = [](const Dependence &known) {
+    return known.kind == Kind::Samples && known.dim == 0 && known.blocks == 1;
+  };
+  return isMajor(table) && isMajor(indices) ? indices : other(*op, kMixesSamples);
+}
+
 Dependence LossTerms::visit(Operation &op, unsigned result) {
+  if (auto gather = dyn_cast<train::GatherRowsOp>(op);
+      gather && op.hasAttr(train::kOwnRows) && of(gather.getTable()).kind == Kind::Samples)
+    return ofOwnRows(gather);
   bool hasSamples = false, isReduced = false;
   for (Value operand : op.getOperands()) {
     const Dependence known = of(operand);
@@ -133,7 +161,8 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
 /// Keeps in mind what numbers and statistics of the whole batch are in `samples`, as long as they are only scaled and
 /// added: a number that may be their count must not meet such a statistic.
 void LossTerms::noteScale(Operation &op, Dependence &samples) const {
-  if (!isa<train::MulOp, train::DivOp, train::AddOp, train::SubOp, train::NegOp, train::ConvertOp, train::ReshapeOp,
+  if (knowsSizes ||
+      !isa<train::MulOp, train::DivOp, train::AddOp, train::SubOp, train::NegOp, train::ConvertOp, train::ReshapeOp,
            train::TransposeOp, train::BroadcastOp, train::SelectOp, train::StopGradientOp, train::ReduceOp>(op))
     return;
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
@@ -180,14 +209,14 @@ bool LossTerms::isSameForSamples(Value value, int64_t dim, int64_t blocks) {
 }
 
 bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
-  if (batchSize == 1 || train::splatOf(value))
+  if ((batchSize == 1 && !knowsSizes) || train::splatOf(value))
     return true;
   auto result = dyn_cast<OpResult>(value);
   if (!result || of(value).kind == Kind::Samples || train::shapeOf(value)[dim] % (blocks * batchSize) != 0)
     return false;
   Operation *op = result.getOwner();
   if (auto constant = dyn_cast<train::ConstantOp>(op))
-    return isConstantAlong(constant, dim, blocks, batchSize);
+    return !constant->hasAttr(train::kByPlace) && isConstantAlong(constant, dim, blocks, batchSize);
   if (isa<train::RngUniformOp>(op))
     return true; // each has numbers of its own
   if (auto iota = dyn_cast<train::IotaOp>(op))
@@ -195,7 +224,7 @@ bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
   if (isa<train::BarrierOp>(op))
     return isSameForSamples(op->getOperand(result.getResultNumber()), dim, blocks);
   if (isa<train::ReshapeOp>(op)) {
-    const auto [from, parts] = findSamples(train::shapeOf(value), train::shapeOf(op->getOperand(0)), dim, blocks);
+    const auto [from, parts] = findParts(train::shapeOf(value), train::shapeOf(op->getOperand(0)), dim, blocks);
     return parts > 0 && isSameForSamples(op->getOperand(0), from, parts);
   }
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
@@ -221,15 +250,17 @@ bool LossTerms::isSameAlong(Operation &op, const ShardingRule &factors, int64_t 
 
 /// Reshapes keep the order of elements: as many parts lie outside of the samples as before, dimensions and blocks
 /// together. Returns the dimension of `to` that has the samples of dimension `dim` of `from`, and how many blocks of it
-/// have all of them each; 0 if there is none.
-std::pair<int64_t, int64_t> LossTerms::findSamples(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim,
-                                                   int64_t blocks) const {
+/// have all of them each; 0 if there is none. `grows`: the dimension of `to` that grows with the batch, if it is known.
+std::pair<int64_t, int64_t> LossTerms::findParts(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim,
+                                                 int64_t blocks, std::optional<int64_t> grows) const {
   const int64_t before = llvm::product_of(from.take_front(dim)) * blocks;
   auto blocksAt = [&](size_t at) -> int64_t {
     const int64_t outside = llvm::product_of(to.take_front(at));
     const int64_t parts = outside > 0 && before % outside == 0 ? before / outside : 0;
     return parts > 0 && to[at] % (parts * batchSize) == 0 ? parts : 0;
   };
+  if (grows)
+    return {*grows, blocksAt(static_cast<size_t>(*grows))};
   auto same = static_cast<size_t>(dim);
   if (same < to.size() && blocksAt(same) == blocks && from.take_front(same + 1) == to.take_front(same + 1))
     return {dim, blocks};
@@ -240,16 +271,68 @@ std::pair<int64_t, int64_t> LossTerms::findSamples(ArrayRef<int64_t> from, Array
   return found;
 }
 
+/// The dimension of an op's result that is known to grow as the batch does.
+static std::optional<int64_t> growsAt(Operation &op) {
+  auto dim = op.getAttrOfType<IntegerAttr>(train::kGrows);
+  return dim ? std::optional(dim.getInt()) : std::nullopt;
+}
+
+/// Of samples: whole blocks, or every so many of the elements of each sample.
+Dependence LossTerms::ofSlice(train::SliceOp op, const Dependence &samples) const {
+  const int64_t dim = samples.dim, size = train::shapeOf(op.getOperand())[dim], block = size / samples.blocks;
+  const int64_t start = op.getStarts()[dim], limit = op.getLimits()[dim], stride = op.getStrides()[dim];
+  if (growsAt(*op) != dim)
+    return other(*op, kMixesSamples);
+  Dependence part = samples;
+  if (stride != 1)
+    return block % (batchSize * stride) == 0 ? part : other(*op, kMixesSamples);
+  if (start % block != 0 || limit % block != 0)
+    return other(*op, kMixesSamples);
+  part.blocks = (limit - start) / block;
+  return part;
+}
+
+/// Of samples along their dimension: the blocks of all operands.
+Dependence LossTerms::ofConcat(train::ConcatOp op) const {
+  const auto dim = static_cast<int64_t>(op.getDim());
+  Dependence joined;
+  int64_t block = 0, blocks = 0;
+  for (Value operand : op.getOperands()) {
+    const Dependence known = of(operand);
+    if (known.kind != Kind::Samples || known.dim != dim)
+      return other(*op, kMixesSamples);
+    const int64_t size = train::shapeOf(operand)[dim] / known.blocks;
+    if (block != 0 && size != block)
+      return other(*op, kMixesSamples);
+    block = size;
+    blocks += known.blocks;
+    joined = known;
+  }
+  joined.blocks = blocks;
+  return growsAt(*op) == dim ? joined : other(*op, kMixesSamples);
+}
+
 Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
   if (isa<train::ReshapeOp>(op)) {
     const Dependence known = of(op.getOperand(0));
+    const std::optional<int64_t> grows = growsAt(op);
+    if (knowsSizes && !grows)
+      return other(op, kNoDimension);
     const auto [dim, blocks] =
-        findSamples(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim, known.blocks);
+        findParts(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim, known.blocks, grows);
     return blocks > 0 ? Dependence{Kind::Samples, dim, nullptr, {}, blocks} : other(op, kNoDimension);
   }
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   if (!rule)
     return other(op, kMixesSamples);
+  if (auto concat = dyn_cast<train::ConcatOp>(op);
+      concat && of(op.getOperand(0)).dim == static_cast<int64_t>(concat.getDim()))
+    return ofConcat(concat);
+  if (auto slice = dyn_cast<train::SliceOp>(op)) {
+    const Dependence known = of(slice.getOperand());
+    if (train::shapeOf(slice.getResult())[known.dim] != train::shapeOf(slice.getOperand())[known.dim])
+      return ofSlice(slice, known);
+  }
   const ShardingRule factors = rule.getShardingRule();
   int64_t samples = -1, blocks = 1;
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
@@ -312,7 +395,7 @@ Dependence LossTerms::ofReduced(Operation &op) {
     if (found.isReduced() || !factors.linear[index])
       return other(op, kNotLinear);
     const bool isAverage = known.kind == Kind::Mean || known.isAverage;
-    if (!isAverage && hasUnclearFactor(op, static_cast<unsigned>(index)))
+    if (!isAverage && !knowsSizes && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
     if (isAverage && mayUndo(op, static_cast<unsigned>(index), known.op))
       return other(op, kUndoneMean);
@@ -326,7 +409,7 @@ Dependence LossTerms::ofReduced(Operation &op) {
 /// A mean times or divided by a number that may follow from the number of its elements.
 bool LossTerms::mayUndo(Operation &op, unsigned mean, Operation *reduction) const {
   std::optional<Scale> scale = scaleOf(op, mean);
-  if (!scale || makesMean(op.getOperand(mean), scale->factor()))
+  if (knowsSizes || !scale || makesMean(op.getOperand(mean), scale->factor()))
     return false;
   SmallVector<int64_t> counts = {batchSize};
   // Means are made of means, too: all elements that they are made of count.
@@ -346,7 +429,7 @@ bool LossTerms::mayUndo(Operation &op, unsigned mean, Operation *reduction) cons
 Dependence LossTerms::ofWhole(Operation &op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
     const bool isSum = wholeSums.contains(operand), isMean = wholeMeans.contains(operand);
-    if (isSum && hasUnclearFactor(op, static_cast<unsigned>(index)))
+    if (isSum && !knowsSizes && hasUnclearFactor(op, static_cast<unsigned>(index)))
       return other(op, kUnclearFactor);
     if (isMean && mayUndo(op, static_cast<unsigned>(index), wholeMeans.lookup(operand)))
       return other(op, kUndoneMean);

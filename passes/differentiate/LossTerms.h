@@ -10,6 +10,7 @@
 #ifndef TESSERA_PASSES_DIFFERENTIATE_LOSSTERMS_H
 #define TESSERA_PASSES_DIFFERENTIATE_LOSSTERMS_H
 
+#include "compiler/dialect/train/Train.h"
 #include "compiler/interfaces/ShardingRule.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -72,8 +73,8 @@ private:
   void visit(mlir::Block &block, Mend mend = {});
   Dependence visit(mlir::Operation &op, unsigned result);
   Dependence ofSamples(mlir::Operation &op, unsigned result);
-  std::pair<int64_t, int64_t> findSamples(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to, int64_t dim,
-                                          int64_t blocks) const;
+  std::pair<int64_t, int64_t> findParts(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to, int64_t dim,
+                                        int64_t blocks, std::optional<int64_t> grows = std::nullopt) const;
   void noteScale(mlir::Operation &op, Dependence &samples) const;
   llvm::SmallVector<int64_t> countsAround(mlir::Value samples) const;
   bool isSameForSamples(mlir::Value value, int64_t dim, int64_t blocks);
@@ -86,8 +87,14 @@ private:
   Dependence ofWhole(mlir::Operation &op);
   bool isData(mlir::Value value) const;
 
+  Dependence ofOwnIndices(mlir::Value indices) const;
+  Dependence ofOwnRows(train::GatherRowsOp op) const;
+  Dependence ofSlice(train::SliceOp op, const Dependence &samples) const;
+  Dependence ofConcat(train::ConcatOp op) const;
+
   mlir::func::FuncOp func;
-  int64_t batchSize = 1;
+  bool knowsSizes = false; ///< which numbers and shapes follow from the size of the batch (kBatchGroups)
+  int64_t batchSize = 1;   ///< samples, or groups of consecutive ones that the program keeps together
   llvm::DenseMap<mlir::Value, Dependence> values;
   llvm::SmallVector<mlir::OpOperand *> mixed;
   /// What was made of sums and means of the whole batch, with the ops that these are made by.

@@ -25,6 +25,11 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     `train.samples_meet`: samples may influence each other in front of them (a mean over the batch, attention over it, a
     sort).
 
+    With `train.batch_groups` on the function all that follows from the size of the batch is marked: numbers are barriers
+    (`train.of_batch`, `train.of_batch_number`) that stand for those of the whole batch, and `train.grows` says which dimension of a
+    reshape, slice or concatenation grows with it. Any other number is taken as it is, and consecutive samples may be kept
+    together in groups, of which a micro-batch has this many.
+
     Precondition: results are outputs (`train.role = "output"`, `train.name`).
     Postcondition: one result, of role `"loss"`, a floating-point scalar.
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
 #include "compiler/dialect/train/Dims.h"
 #include "compiler/dialect/train/IndexParts.h"
 #include "compiler/dialect/train/Loss.h"
@@ -73,7 +74,7 @@ FailureOr<double> findScale(func::FuncOp func, int64_t count) {
     const bool isAverage =
         !func.getOps<train::CountValidOp>().empty() ||
         llvm::any_of(func.getOps<train::BarrierOp>(), [](train::BarrierOp op) { return op->hasAttr(train::kOfBatch); });
-    if (known != train::OfBatch::Mean && hasOneSample(func) && !isAverage)
+    if (known != train::OfBatch::Mean && hasOneSample(func) && !isAverage && !func->hasAttr(train::kBatchGroups))
       func.emitWarning()
           << "the loss adds up over its batch, and micro-batches have one sample: a sum that the model "
              "divides by the size of the batch looks the same; if it does, compile with --batch 2 or more";
@@ -90,8 +91,21 @@ FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   return kind == Dependence::Kind::Sum ? 1.0 : mean;
 }
 
-/// Puts the number of micro-batches where it is meant.
+/// Puts the number of micro-batches, and the numbers of the whole batch, where they are meant.
 LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
+  func->removeAttr(train::kBatchGroups);
+  if (auto known = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kBatchParts));
+      known && count > 1 && known.getInt() != count)
+    return func.emitError() << "numbers that follow from the size of the batch are known for " << known.getInt()
+                            << " micro-batches, not for " << count << ": import the program again";
+  func.walk([](train::BarrierOp op) {
+    auto number = op->getAttrOfType<FloatAttr>(train::kOfBatchNumber);
+    if (!number)
+      return;
+    OpBuilder builder(op);
+    op.replaceAllUsesWith(train::Build(builder, op.getLoc()).splatLike(op, number.getValueAsDouble()));
+    op.erase();
+  });
   bool isMeant = false;
   func.walk([&](train::BarrierOp op) {
     if (!op->hasAttr(train::kMicroBatches))
@@ -138,7 +152,7 @@ FailureOr<SmallVector<Operation *>> hoistCounts(func::FuncOp func) {
 /// Removes what stands for a sum or mean of the whole batch, where the batch is not split.
 void removeWholeBatch(func::FuncOp func) {
   func.walk([](train::BarrierOp op) {
-    if (!op->hasAttr(train::kOfBatch))
+    if (!op->hasAttr(train::kOfBatch) && !op->hasAttr(train::kOfBatchNumber))
       return;
     op.replaceAllUsesWith(op.getOperand());
     op.erase();
@@ -149,6 +163,13 @@ void removeWholeBatch(func::FuncOp func) {
 void sumOfBatch(func::FuncOp func, train::BarrierOp barrier, int64_t count, SmallVectorImpl<Operation *> &hoisted) {
   const bool isSum = train::getOfBatch(barrier, train::kOfBatch) == train::OfBatch::Sum;
   Block &block = func.getBody().front();
+  if (std::optional<double> number = train::splatOf(barrier.getOperand())) {
+    OpBuilder builder(barrier);
+    const double whole = isSum ? *number * static_cast<double>(count) : *number;
+    barrier.replaceAllUsesWith(train::Build(builder, barrier.getLoc()).splatLike(barrier, whole));
+    barrier.erase();
+    return;
+  }
   const llvm::SetVector<Operation *> ops =
       opsOf(barrier.getOperand(), [&](Operation *op) { return llvm::is_contained(hoisted, op); });
   llvm::SetVector<Value> batch;

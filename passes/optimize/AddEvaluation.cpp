@@ -159,6 +159,8 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   func->removeAttr(train::kLossOfBatch);
   func->removeAttr(train::kSamplesMeet);
   func->removeAttr(train::kNumOfBatch);
+  func->removeAttr(train::kBatchGroups);
+  func->removeAttr(train::kBatchParts);
   eraseDead(func);
   if (failed(removeRandomness(func)))
     return failure();

@@ -31,7 +31,8 @@ struct Divisor {
 
 /// What stands for a number of the whole batch.
 bool isOfWholeBatch(Operation *op) {
-  return isa<train::CountValidOp>(op) || op->hasAttr(train::kOfBatch) || op->hasAttr(train::kMicroBatches);
+  return isa<train::CountValidOp>(op) || op->hasAttr(train::kOfBatch) || op->hasAttr(train::kMicroBatches) ||
+         op->hasAttr(train::kOfBatchNumber);
 }
 
 Operation *findOfWholeBatch(Value value) {

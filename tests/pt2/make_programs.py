@@ -325,6 +325,42 @@ class Positions(nn.Module):
         return (self.scale * x * (documents * 4096 + back + (same > other))).mean()
 
 
+class Sizes(nn.Module):
+    """Losses that read the size of the batch in many ways (tests/end_to_end/test_batch_sizes.py): x [B, 5, 4], y [B, 4], last [B]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, y, last):
+        samples = x.shape[0]
+        h = self.layer(x).mean(1)
+        error = (h - y).square()
+        pairs = self.layer(torch.cat([y, x[:, 0], y])).sum(-1)
+        better, worse = pairs[:samples], pairs[samples:2 * samples]
+        rewards = y[:, 0].reshape(-1, 2)
+        advantage = ((rewards - rewards.mean(1, keepdim=True)) / (rewards.std(1, keepdim=True) + 1)).reshape(-1)
+        ghosts = h.reshape(samples // 2, 2, 4)
+        many = (self.layer(x)[:, :, None] * torch.linspace(0.5, 1, 40)[:, None]).flatten(1, 2)
+        return {
+            "doubled": 2 * error.mean(), "batchmean": F.kl_div(h.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+            "by_size": error.sum() / samples, "by_elements": error.sum() / y.numel(), "by_one_less": error.sum() / (samples - 1),
+            "by_root": error.sum() / samples**0.5, "times_inverse": error.sum() * (1 / samples), "mean_times": error.mean() * samples,
+            "each_by_size": (error / samples).sum(), "by_literal": error.sum() / 4, "by_deviation": (h / y.std()).square().mean(),
+            "and_parameters": error.mean() + self.layer.weight.square().sum() / samples, "targets": (h - y * samples).square().mean(),
+            "pairs": -F.logsigmoid(better - worse).mean(), "rest": pairs[2 * samples:].square().sum() / pairs.shape[0],
+            "every_second": -F.logsigmoid(h[0::2, 0] - h[1::2, 0]).mean(), "groups": -(h[:, 0] * advantage).mean(),
+            "ghosts": (ghosts - ghosts.mean(1, keepdim=True)).square().mean(),
+            "last": self.layer(x)[torch.arange(samples), last].square().mean(),
+            "some": self.layer(x)[torch.arange(samples)[:, None], torch.stack([last, last // 2], 1)].square().sum() / samples,
+            "gathered": many.gather(1, ((last[:, None] + torch.arange(400)) % 200)[:, :, None].expand(-1, -1, 4)).square().mean(),
+            # These meet other samples, or depend on their place in the batch.
+            "halves": -F.logsigmoid(h[:samples // 2, 0] - h[samples // 2:, 0]).mean(), "parts": h.reshape(2, -1, 4).std(1).mean(),
+            "variance": h.var(), "places": (error.sum(-1) * torch.arange(samples)).mean(), "first": error[0].mean(),
+            "repeated": error.mean() + self.layer.bias.expand(samples, 4).square().sum(),
+        }
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     torch.manual_seed(0)
@@ -364,6 +400,8 @@ def main():
         save(f"complex-{what}", export(Complex(what).train(), (z,)))
     save("results", export(Results(), (x,)))
     save("positions", export(Positions(), (torch.randn(2, 1024),), dynamic_shapes=({0: torch.export.Dim("batch", min=2)},)))
+    save("sizes", export(Sizes(), (torch.randn(8, 5, 4), torch.randn(8, 4), torch.randint(0, 5, (8,))),
+                         dynamic_shapes=({0: torch.export.Dim.AUTO},) * 3))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         drawn = export(Drawn().train(), (mode.from_tensor(torch.arange(4)),), dynamic_shapes=open_batch)
     save("drawn", drawn)

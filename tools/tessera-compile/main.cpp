@@ -361,6 +361,16 @@ void printFile(llvm::raw_ostream &os, mlir::FileLineColLoc file) {
     os << file.getLine() << ":" << file.getColumn() << ": ";
 }
 
+/// The user's line that a node comes from, unless the text names it.
+std::string lineOfSource(mlir::Location location, llvm::StringRef text) {
+  auto node = location->findInstanceOf<mlir::NameLoc>();
+  auto file = node ? node.getChildLoc()->findInstanceOf<mlir::FileLineColLoc>() : mlir::FileLineColLoc();
+  if (!file || file.getLine() == 0)
+    return "";
+  const std::string where = file.getFilename().str() + ":" + std::to_string(file.getLine());
+  return text.contains(where) ? "" : " (" + where + ")";
+}
+
 /// One line per diagnostic: severity, where it comes from in the model, what it says.
 void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
   llvm::raw_ostream &os = llvm::errs();
@@ -388,7 +398,7 @@ void printDiagnostic(mlir::Diagnostic &diagnostic, bool remarks) {
       os << where;
   } else if (auto file = diagnostic.getLocation()->findInstanceOf<mlir::FileLineColLoc>())
     printFile(os, file);
-  os << text << "\n";
+  os << text << lineOfSource(diagnostic.getLocation(), text) << "\n";
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     printDiagnostic(note, remarks);
 }

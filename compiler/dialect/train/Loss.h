@@ -29,6 +29,21 @@ inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 inline constexpr llvm::StringLiteral kOfBatch = "train.of_batch";
 /// On a step function: how many of these there are, so that a pass that loses one is noticed (i64).
 inline constexpr llvm::StringLiteral kNumOfBatch = "train.num_of_batch";
+/// On a `barrier` of a number that follows from the size of the batch: what it is for the whole batch (f64).
+inline constexpr llvm::StringLiteral kOfBatchNumber = "train.of_batch_number";
+/// On an op that arranges elements: the dimension of its result that grows with the batch, and with it alone:
+/// micro-batches are its parts as they are of the batch (i64).
+inline constexpr llvm::StringLiteral kGrows = "train.grows";
+/// On a constant whose size grows with the batch: it has other values for other samples (unit attribute).
+inline constexpr llvm::StringLiteral kByPlace = "train.by_place";
+/// On a `gather_rows`: the table has as many rows for each place along dimension 0 of the indices, and each index is
+/// one of its own place's rows, by a number of rows that was added to it (unit attribute).
+inline constexpr llvm::StringLiteral kOwnRows = "train.own_rows";
+/// On a step function: all numbers that follow from the size of the batch are known to do so (kOfBatch), as are the
+/// shapes (kGrows); the program keeps consecutive samples together in this many groups (i64).
+inline constexpr llvm::StringLiteral kBatchGroups = "train.batch_groups";
+/// On a step function with kBatchGroups: for how many micro-batches it is known (i64).
+inline constexpr llvm::StringLiteral kBatchParts = "train.batch_parts";
 /// On a step function (OfBatch): the loss of a batch is the sum of its micro-batches' losses, or their mean, or (terms)
 /// the sum because some of its terms are divided by the number of micro-batches (kMicroBatches).
 inline constexpr llvm::StringLiteral kLossOfBatch = "train.loss_of_batch";

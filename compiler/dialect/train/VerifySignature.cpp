@@ -326,12 +326,12 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return checked.isOneOf(
         namesOf(getMaxEnumValForOfBatch(), [](uint32_t kind) { return stringifyOfBatch(static_cast<OfBatch>(kind)); }));
   // train.op_c9
-  if ((name == kOfBatch || name == kMicroBatches) && !isa<BarrierOp>(op))
+  if ((name == kOfBatch || name == kMicroBatches || name == kOfBatchNumber) && !isa<BarrierOp>(op))
     return checked.error() << "is only for barriers";
   if (name == kOfBatch)
     return checked.isOneOf({stringifyOfBatch(OfBatch::Sum), stringifyOfBatch(OfBatch::Mean)});
   // train.op_c10
-  if (name == kNumOfBatch)
+  if (name == kNumOfBatch || name == kBatchGroups || name == kBatchParts)
     return checked.isCount();
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());

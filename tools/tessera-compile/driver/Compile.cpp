@@ -6,6 +6,7 @@
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Initializer.h"
 #include "frontends/Frontend.h"
+#include "passes/differentiate/BatchSizes.h"
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
@@ -56,6 +57,7 @@ public:
 
 private:
   LogicalResult import();
+  void findBatchSizes(const Frontend &frontend, ImportOptions import);
   LogicalResult runPasses(Phase phase);
   LogicalResult dump(Phase phase);
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
@@ -132,6 +134,8 @@ LogicalResult Compilation::import() {
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
     module = frontend->import(options.input, import, context);
+    if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate))
+      findBatchSizes(*frontend, import);
     if (module)
       (*module)->setAttr(train::kModelFile, StringAttr::get(&context, options.input));
   }
@@ -144,6 +148,19 @@ LogicalResult Compilation::import() {
     return failure();
   remarkAssumedDims(step);
   return setMesh();
+}
+
+/// What of the step follows from the size of its batch, by the step of the whole one. An evaluation is of several, too.
+void Compilation::findBatchSizes(const Frontend &frontend, ImportOptions import) {
+  const int64_t times = std::max<int64_t>(options.accumulate, 2);
+  if (import.batch <= 0 || llvm::MulOverflow(import.batch, times, import.batch))
+    return;
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {}); // what is wrong with it is not wrong with the step
+  OwningOpRef<ModuleOp> larger = frontend.import(options.input, import, context);
+  auto step = module->lookupSymbol<func::FuncOp>("step");
+  auto whole = larger ? larger->lookupSymbol<func::FuncOp>("step") : func::FuncOp();
+  if (step && whole)
+    markBatchSizes(step, whole, times);
 }
 
 LogicalResult Compilation::setMesh() {

@@ -1,0 +1,230 @@
+//===- BatchSizes.cpp - what of a step follows from its batch -------------===//
+//
+// See BatchSizes.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/differentiate/BatchSizes.h"
+
+#include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/Constants.h"
+#include "compiler/dialect/train/Dims.h"
+#include "compiler/dialect/train/Loss.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/BatchNumbers.h"
+#include "passes/differentiate/LossTerms.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace tessera::train;
+
+namespace tessera {
+
+namespace {
+
+/// A number of `small` whose value for the whole batch is another one.
+struct Number {
+  enum class Growth { Batch, Inverse, Other };
+  ConstantOp op;
+  double whole;
+  Growth growth; ///< as the batch, as its inverse, or otherwise
+};
+
+class BatchSizes {
+public:
+  BatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times)
+      : step(step), larger(larger), times(times), groups(getBatchSize(step)) {}
+
+  /// False: nothing is known.
+  bool find();
+  void mark();
+
+private:
+  bool match(Operation &small, Operation &large);
+  bool matchConstants(ConstantOp small, ConstantOp large);
+  int64_t grownDim(Value small, Value large) const;
+  bool growsAlike(Operation &small, Operation &large, int64_t dim) const;
+  bool isOfPart(OpOperand &use) const;
+  void replace(const Number &number);
+
+  func::FuncOp step, larger;
+  int64_t times;
+  int64_t groups; ///< of consecutive samples that the program keeps together
+  SmallVector<Number> numbers;
+  SmallVector<std::pair<Operation *, int64_t>> grown; ///< ops that arrange elements, with the dimension that grows
+  SmallVector<Operation *> byPlace;                   ///< constants that have other values for other samples
+  llvm::DenseSet<Location> statistics;                ///< nodes that are defined by the micro-batch
+  llvm::SetVector<Operation *> ofBuffers;             ///< what the next values of buffers are computed by
+};
+
+/// The only dimension that is larger, by as much as the batch is; -1 if there is none.
+int64_t BatchSizes::grownDim(Value small, Value large) const {
+  int64_t found = -1;
+  for (auto [dim, sizes] : llvm::enumerate(llvm::zip_equal(shapeOf(small), shapeOf(large)))) {
+    auto [size, more] = sizes;
+    if (size == more)
+      continue;
+    if (found >= 0 || more != size * times)
+      return -1;
+    found = static_cast<int64_t>(dim);
+  }
+  return found;
+}
+
+/// Of a slice: its bounds along the dimension grow as the batch does, or it takes every so many elements of all.
+bool BatchSizes::growsAlike(Operation &small, Operation &large, int64_t dim) const {
+  auto one = dyn_cast<SliceOp>(small);
+  if (!one)
+    return true;
+  auto more = cast<SliceOp>(large);
+  if (one.getStrides() != more.getStrides() || grownDim(one.getOperand(), more.getOperand()) != dim)
+    return false;
+  const int64_t start = one.getStarts()[dim], limit = one.getLimits()[dim], stride = one.getStrides()[dim];
+  if (stride == 1)
+    return more.getStarts()[dim] == start * times && more.getLimits()[dim] == limit * times;
+  return more.getStarts()[dim] == start && start < stride && shapeOf(one.getOperand())[dim] % stride == 0 &&
+         shapeOf(one.getResult())[dim] == shapeOf(one.getOperand())[dim] / stride;
+}
+
+/// Whether the elements of `large` are those of `small`, `times` times along a dimension.
+static bool isTiled(DenseElementsAttr small, DenseElementsAttr large, int64_t dim) {
+  const int64_t inner = llvm::product_of(small.getType().getShape().drop_front(dim));
+  const int64_t wide = llvm::product_of(large.getType().getShape().drop_front(dim));
+  auto isRepeated = [&](auto one, auto more, auto areEqual) {
+    for (int64_t at = 0, end = large.getNumElements(); at < end; ++at)
+      if (!areEqual(*(one + (at / wide * inner + at % wide % inner)), *(more + at)))
+        return false;
+    return true;
+  };
+  if (isa<FloatType>(small.getElementType()))
+    return isRepeated(small.value_begin<APFloat>(), large.value_begin<APFloat>(),
+                      [](const APFloat &a, const APFloat &b) { return a.bitwiseIsEqual(b); });
+  return isRepeated(small.value_begin<APInt>(), large.value_begin<APInt>(), std::equal_to<APInt>());
+}
+
+bool BatchSizes::matchConstants(ConstantOp small, ConstantOp large) {
+  const std::optional<double> number = splatOf(small.getValue()), more = splatOf(large.getValue());
+  const int64_t dim = grownDim(small, large);
+  if ((!number || !more) && dim >= 0) {
+    auto one = dyn_cast<DenseElementsAttr>(small.getValue()), other = dyn_cast<DenseElementsAttr>(large.getValue());
+    if (!one || !other || !isTiled(one, other, dim))
+      byPlace.push_back(small);
+    return true;
+  }
+  if (!number || !more)
+    return small.getValue() == large.getValue();
+  if (*number == *more || llvm::all_of(small->getUses(), [&](OpOperand &use) { return isOfPart(use); }))
+    return true;
+  if (llvm::any_of(small->getUses(), [&](OpOperand &use) { return ofBuffers.contains(use.getOwner()); }))
+    return false; // what a buffer becomes, it becomes micro-batch by micro-batch
+  const auto factor = static_cast<double>(times);
+  const bool isInverse = std::abs(*more * factor - *number) <= 1e-6 * std::abs(*number);
+  numbers.push_back({small, *more,
+                     *more == *number * factor ? Number::Growth::Batch
+                     : isInverse               ? Number::Growth::Inverse
+                                               : Number::Growth::Other});
+  return true;
+}
+
+/// Whether a number belongs to what is that of a micro-batch by definition: statistics, and a mean, which is known to
+/// be one.
+bool BatchSizes::isOfPart(OpOperand &use) const {
+  Operation &op = *use.getOwner();
+  if (statistics.contains(op.getLoc()))
+    return true;
+  const std::optional<Scale> scale = op.getNumOperands() == 2 ? scaleOf(op, 1 - use.getOperandNumber()) : std::nullopt;
+  return scale && makesMean(op.getOperand(1 - use.getOperandNumber()), scale->factor());
+}
+
+bool BatchSizes::match(Operation &small, Operation &large) {
+  if (small.getName() != large.getName() || small.getNumOperands() != large.getNumOperands() ||
+      small.getNumResults() != large.getNumResults() || small.getNumRegions() != 0)
+    return false;
+  for (auto [one, more] : llvm::zip_equal(small.getResults(), large.getResults()))
+    if (shapeOf(one).size() != shapeOf(more).size())
+      return false;
+  if (auto constant = dyn_cast<ConstantOp>(small))
+    return matchConstants(constant, cast<ConstantOp>(large));
+  if (!isa<ReshapeOp, SliceOp, ConcatOp>(small))
+    return true;
+  const int64_t dim = grownDim(small.getResult(0), large.getResult(0));
+  if (dim < 0 || !growsAlike(small, large, dim))
+    return true;
+  groups = std::gcd(groups, shapeOf(small.getResult(0))[dim]);
+  grown.emplace_back(&small, dim);
+  return true;
+}
+
+bool BatchSizes::find() {
+  Block &block = step.getBody().front(), &more = larger.getBody().front();
+  if (getBatchSize(larger) != groups * times || step.getNumArguments() != larger.getNumArguments())
+    return false;
+  llvm::DenseMap<Value, Value> same;
+  for (auto [one, other] : llvm::zip_equal(step.getArguments(), larger.getArguments())) {
+    if (shapeOf(one).size() != shapeOf(other).size())
+      return false;
+    same[one] = other;
+  }
+  for (Operation &op : block)
+    if (op.hasAttr(kStatistics))
+      statistics.insert(op.getLoc());
+  for (const StepResult &result : getResults(step))
+    if (result.attrs.contains(kAlias))
+      ofBuffers.insert_range(opsOf(result.value));
+  auto other = more.begin();
+  for (Operation &op : block.without_terminator()) {
+    if (other == more.end() || !match(op, *other))
+      return false;
+    for (auto [one, another] : llvm::zip_equal(op.getOperands(), other->getOperands()))
+      if (same.lookup(one) != another)
+        return false;
+    for (auto [one, another] : llvm::zip_equal(op.getResults(), other->getResults()))
+      same[one] = another;
+    ++other;
+  }
+  return other != more.end() && other->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// A number n that grows with the batch is the sum of those of the micro-batches; what it divides, n * batch / batch.
+void BatchSizes::replace(const Number &number) {
+  ConstantOp op = number.op;
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointAfter(op);
+  Build b(builder, op.getLoc());
+  const RankedTensorType scalar = tensorType(op).clone(ArrayRef<int64_t>());
+  const bool isInverse = number.growth == Number::Growth::Inverse;
+  const double value = *splatOf(op.getValue()), size = static_cast<double>(getBatchSize(step));
+  auto whole = BarrierOp::create(builder, op.getLoc(), scalar, b.splat(scalar, isInverse ? size : value), StringAttr());
+  if (number.growth == Number::Growth::Other)
+    whole->setAttr(kOfBatchNumber, builder.getF64FloatAttr(number.whole));
+  else
+    setOfBatch(whole, kOfBatch, OfBatch::Sum);
+  Value scaled = isInverse ? b.div(b.splat(scalar, value * size), whole) : whole.getResult();
+  Value wide = b.broadcastTo(scaled, shapeOf(op));
+  op.getResult().replaceUsesWithIf(wide, [&](OpOperand &use) { return !isOfPart(use); });
+}
+
+void BatchSizes::mark() {
+  for (const Number &number : numbers)
+    replace(number);
+  Builder builder(step.getContext());
+  for (auto [op, dim] : grown)
+    op->setAttr(kGrows, builder.getI64IntegerAttr(dim));
+  for (Operation *op : byPlace)
+    op->setAttr(kByPlace, builder.getUnitAttr());
+  step->setAttr(kBatchGroups, builder.getI64IntegerAttr(groups));
+  step->setAttr(kBatchParts, builder.getI64IntegerAttr(times));
+}
+
+} // namespace
+
+void markBatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times) {
+  BatchSizes sizes(step, larger, times);
+  if (sizes.find())
+    sizes.mark();
+}
+
+} // namespace tessera

@@ -1,0 +1,62 @@
+"""Losses that read the size of the batch are those of the whole batch in micro-batches, too, or are refused (tests/pt2/programs/sizes.pt2)."""
+
+import os
+
+import numpy as np
+from harness import ROOT, ToolTest
+
+PROGRAM = os.path.join(ROOT, "tests", "pt2", "programs", "sizes.pt2")
+SAMPLES, STEPS = 16, 2
+SPLIT = ("doubled", "batchmean", "by_size", "by_elements", "by_one_less", "by_root", "times_inverse", "mean_times", "each_by_size",
+         "by_literal", "by_deviation", "and_parameters", "targets", "pairs", "rest", "every_second", "groups", "ghosts", "last", "some",
+         "gathered")
+REFUSED = {"halves": "slice", "parts": "reshape", "variance": "sub", "places": "mul", "first": "slice", "repeated": "reduce"}
+
+
+class BatchSizes(ToolTest):
+    begins_by_rule = False
+
+    def train(self, loss, parts):
+        """The losses of some steps and the parameters after them."""
+        self.succeed("tessera-compile", PROGRAM, "--batch", SAMPLES // parts, "--accumulate", parts, "--loss", "output:" + loss,
+                     "--optimizer", "sgd", "--weight-decay", 0, "--lr", 0.05, "--schedule", "constant", "-o", "net.tessera")
+        run = f"{loss}-{parts}"
+        self.succeed("tessera-run", "net.tessera", "--data", "data.npz", "--order", "sequential", "--steps", STEPS, "--out", run)
+        return [step["loss"] for step in self.metrics(run)]
+
+    def test_split(self):
+        random = np.random.default_rng(0)
+        x, y = random.standard_normal((STEPS * SAMPLES, 5, 4), np.float32), random.standard_normal((STEPS * SAMPLES, 4), np.float32)
+        np.savez(self.path("data.npz"), x=x, y=y, last=random.integers(0, 5, STEPS * SAMPLES))
+        for loss in SPLIT:
+            whole = self.train(loss, 1)
+            for parts in (2, 4):
+                with self.subTest(loss, parts=parts):
+                    # Sums of another order in f32; what is looked up is added one by one, 25,600 terms.
+                    np.testing.assert_allclose(self.train(loss, parts), whole, rtol=2e-5 if loss == "gathered" else 5e-6)
+
+    def test_evaluation(self):
+        """A loss that is divided by the number of samples is that of all samples in evaluation."""
+        random = np.random.default_rng(0)
+        data = {"x": random.standard_normal((24, 5, 4), np.float32), "y": random.standard_normal((24, 4), np.float32),
+                "last": random.integers(0, 5, 24)}
+        np.savez(self.path("data.npz"), **data)
+        found = {}
+        for batch in (24, 8):
+            self.succeed("tessera-compile", PROGRAM, "--batch", batch, "--loss", "output:by_size", "--evaluate", "-o", "net.tessera")
+            printed = self.succeed("tessera-run", "net.tessera", "--eval-only", "--eval-data", "data.npz")
+            found[batch] = float(printed.split("eval loss ")[1].split()[0])
+        np.testing.assert_allclose(found[8], found[24], rtol=1e-6)
+
+    def test_refused(self):
+        """At the user's line."""
+        for loss, op in REFUSED.items():
+            with self.subTest(loss):
+                self.fail_with(rf"cannot be split into micro-batches: 'train.{op}' .*\(\S*make_programs.py:\d+\)\n", "tessera-compile", PROGRAM,
+                               "--batch", 8, "--accumulate", 2, "--loss", "output:" + loss, "-o", "net.tessera")
+                self.succeed("tessera-compile", PROGRAM, "--batch", 16, "--loss", "output:" + loss, "-o", "net.tessera")
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()

@@ -1,0 +1,88 @@
+// What a loss may read of the size of the batch where all that follows from it is marked (train.batch_groups).
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:loss}))' -split-input-file | FileCheck %s
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:loss},accumulate-gradients{count=2}))' -split-input-file 2>/dev/null | FileCheck %s --check-prefix=TWO
+// RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:loss},accumulate-gradients{count=1}))' -split-input-file | FileCheck %s --check-prefix=ONE
+// RUN: not tessera-opt %s --pass-pipeline='builtin.module(func.func(add-loss{kind=output:loss},accumulate-gradients{count=3}))' -split-input-file 2>&1 | FileCheck %s --check-prefix=THREE
+// THREE: error: numbers that follow from the size of the batch are known for 2 micro-batches, not for 3: import the program again
+// ONE-NOT: train.batch_groups
+// ONE-NOT: train.barrier
+
+// A sum over the batch and a number that somebody wrote; a number of the whole batch; a number that is the sum of those of the micro-batches.
+// CHECK-LABEL: func @numbers
+// CHECK-SAME: train.batch_groups = 4 : i64
+// CHECK-SAME: train.loss_of_batch = "sum"
+// TWO-LABEL: func @numbers
+// TWO-NOT: train.batch_groups
+// TWO-DAG: train.constant dense<7.000000e+00> : tensor<f32>
+// TWO-DAG: train.constant dense<8.000000e+00> : tensor<f32>
+// TWO-DAG: train.constant dense<3.000000e+00> : tensor<f32>
+func.func @numbers(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"})
+    attributes {train.batch_groups = 4 : i64, train.batch_parts = 2 : i64} {
+  %sum = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %three = train.constant dense<3.0> : tensor<f32>
+  %tripled = train.mul %sum, %three : tensor<f32>
+  %less = train.barrier %three {train.of_batch_number = 7.0 : f64} : tensor<f32>
+  %a = train.div %tripled, %less : tensor<f32>
+  %four = train.constant dense<4.0> : tensor<f32>
+  %n = train.barrier %four {train.of_batch = "sum"} : tensor<f32>
+  %loss = train.div %a, %n : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Two inputs that are joined are two blocks of samples, groups of two samples are a sample; a lookup of each in its own rows.
+// CHECK-LABEL: func @arranged
+// CHECK-SAME: train.loss_of_batch = "sum"
+func.func @arranged(%x: tensor<4xf32> {train.role = "input", train.name = "x"}, %y: tensor<4xf32> {train.role = "input", train.name = "y"}, %i: tensor<4xi64> {train.role = "input", train.name = "i"})
+    -> (tensor<f32> {train.role = "output", train.name = "loss"}) attributes {train.batch_groups = 2 : i64, train.batch_parts = 2 : i64} {
+  %both = train.concat %x, %y {dim = 0 : i64, train.grows = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %second = train.slice %both {starts = array<i64: 4>, limits = array<i64: 8>, strides = array<i64: 1>, train.grows = 0 : i64} : (tensor<8xf32>) -> tensor<4xf32>
+  %odd = train.slice %second {starts = array<i64: 1>, limits = array<i64: 4>, strides = array<i64: 2>, train.grows = 0 : i64} : (tensor<4xf32>) -> tensor<2xf32>
+  %groups = train.reshape %x {train.grows = 0 : i64} : (tensor<4xf32>) -> tensor<2x2xf32>
+  %largest = train.reduce max, %groups {dimensions = array<i64: 1>} : (tensor<2x2xf32>) -> tensor<2xf32>
+  %product = train.mul %odd, %largest : tensor<2xf32>
+  %place = train.iota {dim = 0 : i64} : tensor<4xi64>
+  %index = train.add %i, %place : tensor<4xi64>
+  %own = train.gather_rows %x, %index {train.own_rows} : (tensor<4xf32>, tensor<4xi64>) -> tensor<4xf32>
+  %a = train.reduce sum, %product {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  %b = train.reduce sum, %own {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %loss = train.add %a, %b : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Not applied because a half of a batch is not a block; because the dimension of the groups does not grow; because the lookup may read any row.
+// CHECK-LABEL: func @half
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.slice
+func.func @half(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) attributes {train.batch_groups = 2 : i64, train.batch_parts = 1 : i64} {
+  %half = train.slice %x {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>, train.grows = 0 : i64} : (tensor<4xf32>) -> tensor<2xf32>
+  %loss = train.reduce sum, %half {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func @parts
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.reshape
+func.func @parts(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) attributes {train.batch_groups = 2 : i64, train.batch_parts = 1 : i64} {
+  %parts = train.reshape %x {train.grows = 1 : i64} : (tensor<4xf32>) -> tensor<2x2xf32>
+  %largest = train.reduce max, %parts {dimensions = array<i64: 1>} : (tensor<2x2xf32>) -> tensor<2xf32>
+  %loss = train.reduce sum, %largest {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func @others
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.gather_rows
+func.func @others(%x: tensor<4xf32> {train.role = "input", train.name = "x"}, %i: tensor<4xi64> {train.role = "input", train.name = "i"}) -> (tensor<f32> {train.role = "output", train.name = "loss"})
+    attributes {train.batch_groups = 4 : i64, train.batch_parts = 1 : i64} {
+  %rows = train.gather_rows %x, %i : (tensor<4xf32>, tensor<4xi64>) -> tensor<4xf32>
+  %loss = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
