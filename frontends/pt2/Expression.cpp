@@ -112,6 +112,17 @@ std::optional<int64_t> apply(StringRef function, int64_t a, int64_t b) {
 
 std::optional<Expression> Expression::parse(std::string_view text) { return Parser(StringRef(text)).run(); }
 
+std::vector<std::string> Expression::symbols() const {
+  std::vector<std::string> found;
+  if (!symbol.empty())
+    found.push_back(symbol);
+  for (const Expression &operand : operands)
+    for (const std::string &name : operand.symbols())
+      if (!llvm::is_contained(found, name))
+        found.push_back(name);
+  return found;
+}
+
 std::string Expression::text() const {
   if (function == "Symbol")
     return symbol;

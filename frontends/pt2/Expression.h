@@ -26,6 +26,8 @@ struct Expression {
   static std::optional<Expression> parse(std::string_view text);
   /// As it is written in Python: "2*s0 + 1", "s0 // 2", "Max(s0, 5)".
   std::string text() const;
+  /// Those in it, each once, in order.
+  std::vector<std::string> symbols() const;
   /// Its value if symbols have these values; nothing if one is missing, a function is not known, or the value does not
   /// fit.
   std::optional<int64_t> evaluate(const std::map<std::string, int64_t> &symbols) const;

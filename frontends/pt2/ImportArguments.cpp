@@ -249,29 +249,22 @@ LogicalResult Importer::addInputs() {
                      << ", which is not supported";
     SmallVector<frontend::FileDim> sizes;
     for (const SymInt &size : meta->second.sizes) {
-      if (!size.isConstant() && size.symbol().empty())
-        return error() << "input '" << spec.name << "' has size " << size.expression
-                       << ", an expression of symbols: only symbols are supported";
-      sizes.push_back({size.isConstant() ? std::optional(size.value) : std::nullopt, size.symbol()});
+      // Sizes of one expression are equal, whatever its symbols are.
+      sizes.push_back({size.isConstant() ? std::optional(size.value) : std::nullopt, size.expression});
     }
     dims.add(spec.name, sizes);
     inputs.push_back(&meta->second);
   }
   if (failed(dims.resolve()))
     return failure();
+  for (auto [input, meta] : llvm::zip_equal(dims.getInputs(), inputs))
+    for (auto [dim, size] : llvm::enumerate(meta->sizes))
+      if (!size.symbol().empty())
+        symbols[size.symbol()] = input.dims[dim].size;
   for (auto [input, meta] : llvm::zip_equal(dims.getInputs(), inputs)) {
-    for (auto [dim, size] : llvm::enumerate(meta->sizes)) {
-      auto range = program.ranges.find(size.symbol());
-      const int64_t chosen = input.dims[dim].size;
-      if (!size.isConstant())
-        symbols[size.symbol()] = chosen;
-      if (size.isConstant() || range == program.ranges.end())
-        continue;
-      if ((range->second.min && chosen < *range->second.min) || (range->second.max && chosen > *range->second.max))
-        return error() << "dimension " << dim << " of '" << input.name << "' is " << chosen
-                       << ", outside of what the program was exported for (" << range->second.min.value_or(0) << " to "
-                       << (range->second.max ? std::to_string(*range->second.max) : "any") << ")";
-    }
+    for (auto [dim, size] : llvm::enumerate(meta->sizes))
+      if (failed(bindSize(input.name, dim, size, input.dims[dim].size)))
+        return failure();
     FailureOr<Value> value = step.addInput(dims, input, elementOf(&context, meta->dtype));
     if (failed(value))
       return failure();
@@ -290,6 +283,50 @@ LogicalResult Importer::addInputs() {
                      << (is ? ", which does not hold for these sizes" : ", which is not understood");
   }
   return success();
+}
+
+/// The number that a symbol must be for an expression of it, `2*s + 1`, to be `size`; nothing if there is none.
+static std::optional<int64_t> solve(const SymInt &expression, StringRef symbol, int64_t size) {
+  auto at = [&](int64_t number) { return expression.evaluate({{symbol.str(), number}}); };
+  const std::optional<int64_t> zero = at(0), one = at(1);
+  if (!zero || !one || *one <= *zero || (size - *zero) % (*one - *zero) != 0)
+    return std::nullopt;
+  const int64_t number = (size - *zero) / (*one - *zero);
+  return at(number) == size ? std::optional(number) : std::nullopt;
+}
+
+/// Lets dimension `dim` of an input be `chosen`: finds the symbol of its expression, and checks that the program was
+/// exported for it.
+LogicalResult Importer::bindSize(StringRef input, size_t dim, const SymInt &size, int64_t chosen) {
+  if (size.isConstant())
+    return success();
+  auto refuse = [&] { return error() << "dimension " << dim << " of '" << input << "' is " << chosen << ", "; };
+  const std::vector<std::string> names = size.tree ? size.tree->symbols() : std::vector<std::string>();
+  if (names.size() != 1)
+    return refuse() << "but the program has " << size.expression << ", which is not an expression of one symbol";
+  if (!symbols.count(names.front())) {
+    if (std::optional<int64_t> number = solve(size, names.front(), chosen))
+      symbols[names.front()] = *number;
+    else
+      return refuse() << "which is not " << size.expression << " for any " << names.front();
+  }
+  const int64_t number = symbols[names.front()];
+  if (size.evaluate(symbols) != chosen)
+    return refuse() << "which is not " << size.expression << " for " << names.front() << " = " << number
+                    << ": inputs of several rows for each sample must have them in a dimension of their own";
+  auto range = program.ranges.find(names.front());
+  if (range == program.ranges.end() ||
+      (number >= range->second.min.value_or(number) && number <= range->second.max.value_or(number)))
+    return success();
+  InFlightDiagnostic diagnostic = refuse();
+  if (size.symbol().empty())
+    diagnostic << size.expression << " with " << names.front() << " = " << number << ", ";
+  diagnostic << "outside of what the program was exported for (" << range->second.min.value_or(0) << " to "
+             << (range->second.max ? std::to_string(*range->second.max) : "any") << ")";
+  if (number == 1 && !size.symbol().empty())
+    diagnostic << "; torch.export makes a constant of a size of 1, so export it again with an example of that size: "
+                  "python -m tessera export --batch 1, or one sample in the example";
+  return diagnostic;
 }
 
 /// Names of what the module returns, in order.

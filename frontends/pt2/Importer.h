@@ -39,6 +39,7 @@ private:
   mlir::LogicalResult addTensor(const InputSpec &spec);
   Entry addBuffer(const InputSpec &spec, mlir::RankedTensorType type);
   mlir::LogicalResult addInputs();
+  mlir::LogicalResult bindSize(llvm::StringRef input, size_t dim, const SymInt &size, int64_t chosen);
   mlir::LogicalResult addResults();
   /// Whether the node counts the batches of a training that is none: with --batch-norm inference it is not imported.
   bool isCounter(const Node &node) const;

@@ -325,6 +325,18 @@ class Positions(nn.Module):
         return (self.scale * x * (documents * 4096 + back + (same > other))).mean()
 
 
+class Pairs(nn.Module):
+    """Better and worse ones of n pairs, one after the other: the batch has 2*n."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x):
+        scores, pairs = self.layer(x)[:, 0], x.shape[0] // 2
+        return -F.logsigmoid(scores[:pairs] - scores[pairs:]).mean()
+
+
 class Sizes(nn.Module):
     """Losses that read the size of the batch in many ways (tests/end_to_end/test_batch_sizes.py): x [B, 5, 4], y [B, 4], last [B]."""
 
@@ -400,6 +412,7 @@ def main():
         save(f"complex-{what}", export(Complex(what).train(), (z,)))
     save("results", export(Results(), (x,)))
     save("positions", export(Positions(), (torch.randn(2, 1024),), dynamic_shapes=({0: torch.export.Dim("batch", min=2)},)))
+    save("pairs", export(Pairs(), (torch.randn(8, 3),), dynamic_shapes=({0: 2 * torch.export.Dim("n", max=100)},)))
     save("sizes", export(Sizes(), (torch.randn(8, 5, 4), torch.randn(8, 4), torch.randint(0, 5, (8,))),
                          dynamic_shapes=({0: torch.export.Dim.AUTO},) * 3))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
