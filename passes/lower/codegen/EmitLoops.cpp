@@ -152,14 +152,40 @@ KernelEmitter::Values KernelEmitter::emitPass(unsigned pass, size_t position, Va
     }
     return carried;
   }
-  scf::ForOp loop = openLoop(i64(0), i64(digit.size), 1, carried, /*innermost=*/restIsUnrolled);
+  // A loop within another one adds up by itself: what is lost where many terms are added one by one is less.
+  const Values own = position > 0 ? neutralOfPass(pass) : Values();
+  scf::ForOp loop = openLoop(i64(0), i64(digit.size), 1, own.empty() ? carried : own, /*innermost=*/restIsUnrolled);
   space.digits[plan.inner[position]].value = loop.getInductionVar();
   space.digits[plan.inner[position]].level = depth();
   Values next = emitPass(pass, position + 1, Values(loop.getRegionIterArgs()));
   if (evaluator.seen.failed())
     next = Values(loop.getRegionIterArgs());
   closeLoop(next);
-  return Values(loop.getResults());
+  Values results(loop.getResults());
+  if (own.empty())
+    return results;
+  size_t index = 0;
+  for (const Accumulator &accumulator : accumulators)
+    if (accumulator.reduction->pass == pass) {
+      auto reduce = cast<train::ReduceOp>(accumulator.reduction->op);
+      results[index] =
+          emitCombine(at(depth()), loc, reduce.getKind(), accumulatedType(reduce), carried[index], results[index]);
+      ++index;
+    }
+  return results;
+}
+
+/// What the sums, maxima and so on of a pass start from; empty if there are others.
+KernelEmitter::Values KernelEmitter::neutralOfPass(unsigned pass) {
+  Values values;
+  for (const Accumulator &accumulator : accumulators) {
+    if (accumulator.reduction->pass != pass)
+      continue;
+    if (!isa<train::ReduceOp>(accumulator.reduction->op))
+      return {};
+    values.append(neutral(accumulator));
+  }
+  return values;
 }
 
 // --- Columns --------------------------------------------------------------------------

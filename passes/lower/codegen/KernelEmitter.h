@@ -81,6 +81,7 @@ protected:
   void setOuterDigits(mlir::Value linear);
 
   Values neutral(const Accumulator &accumulator);
+  Values neutralOfPass(unsigned pass);
   Values combine(const Accumulator &accumulator, mlir::ValueRange carried);
   void storeOutputs(unsigned pass);
   void storePending();
