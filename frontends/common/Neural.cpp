@@ -111,7 +111,7 @@ LayerNormOp normaliseGroups(Build &b, Value x, int64_t groups, double epsilon) {
   return normaliseInner(b, grouped, {width}, NormMode::Layer, Value(), Value(), epsilon);
 }
 
-BatchStatistics batchStatistics(Build &b, Value x) {
+BatchStatistics batchStatistics(Build &b, Value x, StringRef runningMean, StringRef runningVariance) {
   SmallVector<int64_t> dims;
   int64_t count = 1;
   for (auto [dim, size] : llvm::enumerate(shapeOf(x)))
@@ -119,13 +119,15 @@ BatchStatistics batchStatistics(Build &b, Value x) {
       dims.push_back(static_cast<int64_t>(dim));
       count *= size;
     }
-  auto average = [&](Value of) {
+  auto average = [&](Value of, StringRef buffer) {
     Value sum = b.sum(of, dims);
     sum.getDefiningOp()->setAttr(kStatistics, b.builder.getUnitAttr());
+    if (!buffer.empty())
+      sum.getDefiningOp()->setAttr(kRunning, b.builder.getStringAttr(buffer));
     return b.scale(sum, 1.0 / static_cast<double>(count));
   };
-  Value mean = average(x), centred = b.sub(x, b.broadcast(mean, shapeOf(x), {1}));
-  return {mean, average(b.mul(centred, centred))};
+  Value mean = average(x, runningMean), centred = b.sub(x, b.broadcast(mean, shapeOf(x), {1}));
+  return {mean, average(b.mul(centred, centred), runningVariance)};
 }
 
 BatchStatistics nextStatistics(Build &b, const BatchStatistics &running, const BatchStatistics &ofBatch,

@@ -41,7 +41,9 @@ train::LayerNormOp normaliseGroups(train::Build &b, mlir::Value x, int64_t group
 struct BatchStatistics {
   mlir::Value mean, variance;
 };
-BatchStatistics batchStatistics(train::Build &b, mlir::Value x);
+/// `runningMean`, `runningVariance`: the buffers that take their place in evaluation; empty: there are none.
+BatchStatistics batchStatistics(train::Build &b, mlir::Value x, llvm::StringRef runningMean = {},
+                                llvm::StringRef runningVariance = {});
 /// Running statistics after a batch: (1 - momentum) * running + momentum * that of the batch, the variance by n - 1, of
 /// `count` elements a channel. No gradient goes through.
 BatchStatistics nextStatistics(train::Build &b, const BatchStatistics &running, const BatchStatistics &ofBatch,

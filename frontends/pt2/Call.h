@@ -136,6 +136,7 @@ public:
   llvm::SmallVector<bool> isRead, isComplexResult;         ///< of each result
   const Graph *graph = nullptr;                            ///< what the program says of tensors
   const std::map<std::string, int64_t> *symbols = nullptr; ///< the sizes that were chosen
+  llvm::StringMap<llvm::StringRef> bufferNames;            ///< the module's names of arguments that are its buffers
   bool isNormalisedByBatch = false;                        ///< of a batch normalisation: by its own mean and variance
 
 private:

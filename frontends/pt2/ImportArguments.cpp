@@ -204,6 +204,7 @@ Entry Importer::addBuffer(const InputSpec &spec, RankedTensorType type) {
   }
   Entry entry = step.addBuffer(spec.target, type, init, roles);
   buffers[spec.name] = entry.value;
+  bufferNames[spec.name] = spec.target;
   return entry;
 }
 

@@ -254,6 +254,10 @@ void Importer::importNode(const Node &node) {
   call.graph = &program.graph;
   call.symbols = &symbols;
   call.isNormalisedByBatch = isNormalisedByBatch(node);
+  for (const NamedArgument &input : node.inputs)
+    if (const std::vector<std::string> read = namesOf(input.argument); read.size() == 1)
+      if (StringRef name = bufferNames.lookup(mutations.bufferOf(read.front())); !name.empty())
+        call.bufferNames[input.name] = name;
   SmallVector<StringRef> needed;
   StringRef(row->needs).split(needed, ',', -1, false);
   for (StringRef name : needed)

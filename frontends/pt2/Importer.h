@@ -68,11 +68,12 @@ private:
   frontend::CallBuilder calls;
   frontend::Roles roles;
   Mutations mutations;
-  llvm::StringMap<Entry> names, byTarget; ///< of the graph; of parameters and buffers
-  std::map<std::string, int64_t> symbols; ///< the sizes that were chosen
-  llvm::StringMap<std::string> shared;    ///< names of a tensor that several names have -> the first of them
-  llvm::StringMap<mlir::Value> buffers;   ///< those that change, by their names in the graph -> the argument
-  llvm::StringSet<> isUsed, isOutput;     ///< names of the graph that nodes read, and those of results
+  llvm::StringMap<Entry> names, byTarget;       ///< of the graph; of parameters and buffers
+  std::map<std::string, int64_t> symbols;       ///< the sizes that were chosen
+  llvm::StringMap<std::string> shared;          ///< names of a tensor that several names have -> the first of them
+  llvm::StringMap<mlir::Value> buffers;         ///< those that change, by their names in the graph -> the argument
+  llvm::StringMap<llvm::StringRef> bufferNames; ///< of the same: their names in the module
+  llvm::StringSet<> isUsed, isOutput;           ///< names of the graph that nodes read, and those of results
 };
 
 } // namespace tessera::pt2

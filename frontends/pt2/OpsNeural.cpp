@@ -129,7 +129,7 @@ LogicalResult opBatchNorm(Call &c) {
   Value x = wide(c.value("input")), scale = wide(c.optional("weight")), bias = wide(c.optional("bias"));
   frontend::BatchStatistics by;
   if (byBatch)
-    by = frontend::batchStatistics(b, x);
+    by = frontend::batchStatistics(b, x, c.bufferNames.lookup("running_mean"), c.bufferNames.lookup("running_var"));
   if (byBatch && c.isTensor("running_mean") && c.isTensor("running_var")) {
     const frontend::BatchStatistics running = {wide(c.value("running_mean")), wide(c.value("running_var"))};
     auto next = frontend::nextStatistics(b, running, by, c.numberOr("momentum", 0.1), count);

@@ -78,6 +78,27 @@ bool removeDropout(train::RngUniformOp random) {
   return random.use_empty();
 }
 
+/// Lets statistics of the batch be the running ones, where the module has these.
+void useRunningStatistics(func::FuncOp func) {
+  llvm::StringMap<Value> buffers;
+  for (BlockArgument arg : func.getArguments())
+    if (train::getArgRole(func, arg.getArgNumber()) == train::ArgRole::Buffer)
+      buffers[train::getArgName(func, arg.getArgNumber())] = arg;
+  func.walk([&](train::ReduceOp sum) {
+    auto name = sum->getAttrOfType<StringAttr>(train::kRunning);
+    Value buffer = name ? buffers.lookup(name) : Value();
+    if (!buffer || train::shapeOf(buffer) != train::shapeOf(sum))
+      return;
+    OpBuilder builder(sum);
+    train::Build b(builder, sum.getLoc());
+    const int64_t terms =
+        train::tensorType(sum.getOperand()).getNumElements() / train::tensorType(sum).getNumElements();
+    Value wide = b.convert(buffer, train::tensorType(sum).getElementType());
+    sum.replaceAllUsesWith(b.scale(wide, static_cast<double>(terms)));
+  });
+  eraseDead(func);
+}
+
 /// What evaluation does not do as training does: dropout is off, and all else must be the same.
 LogicalResult removeRandomness(func::FuncOp func) {
   LogicalResult result = success();
@@ -95,8 +116,10 @@ LogicalResult removeRandomness(func::FuncOp func) {
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
-      result = refuseEvaluation(op->getLoc()) << "it normalises by statistics of the batch, which evaluation does not "
-                                                 "have; compile with --batch-norm inference, or without --evaluate";
+      result = refuseEvaluation(op->getLoc())
+               << "it normalises by statistics of the batch, and has no running ones for evaluation; export it as a "
+                  "program of PyTorch (.pt2) with track_running_stats=True, compile with --batch-norm inference, which "
+                  "normalises by constants in training, too, or without --evaluate";
   });
   return result;
 }
@@ -162,6 +185,12 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   func->removeAttr(train::kBatchGroups);
   func->removeAttr(train::kBatchParts);
   eraseDead(func);
+  for (BlockArgument arg : func.getArguments())
+    if (train::getArgRole(func, arg.getArgNumber()) == train::ArgRole::Buffer && !arg.use_empty())
+      return refuseEvaluation(func.getLoc())
+             << "its loss depends on '" << train::getArgName(func, arg.getArgNumber())
+             << "', which the model changes as it trains; what it does with it in evaluation, the step does not say";
+  useRunningStatistics(func);
   if (failed(removeRandomness(func)))
     return failure();
   eraseDead(func);
@@ -170,9 +199,7 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
     if (role != train::ArgRole::Hyper && role != train::ArgRole::Buffer)
       continue;
     if (role == train::ArgRole::Buffer && !func.getArgument(index).use_empty())
-      return refuseEvaluation(func.getLoc())
-             << "its loss depends on '" << train::getArgName(func, index)
-             << "', which the model changes as it trains; what it does with it in evaluation, the step does not say";
+      continue;
     if (!func.getArgument(index).use_empty())
       return refuseEvaluation(func.getLoc())
              << "its loss depends on '" << train::getArgName(func, index) << "', which only training sets";

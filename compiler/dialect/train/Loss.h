@@ -22,6 +22,9 @@ inline constexpr llvm::StringLiteral kMean = "train.mean";
 /// On a sum over the batch: statistics that are those of a micro-batch by definition, as in a batch normalisation (unit
 /// attribute).
 inline constexpr llvm::StringLiteral kStatistics = "train.statistics";
+/// On a sum with kStatistics: the buffer that has, in evaluation, what the sum divided by the number of its terms is in
+/// training (string).
+inline constexpr llvm::StringLiteral kRunning = "train.running";
 /// On a `barrier` of 1: it stands for the number of micro-batches (unit attribute).
 inline constexpr llvm::StringLiteral kMicroBatches = "train.micro_batches";
 /// On a `barrier` of a number or tensor that follows from the batch's data alone: it stands for the same of the whole
