@@ -4,7 +4,7 @@
 #
 #   tools/package.sh                         builds what is missing, then packs
 #   tools/package.sh --build FOLDER          packs a folder that is built, such as build/release; builds nothing
-#   tools/package.sh --out FOLDER --only wheel|tools|runtime --fast    another folder; one of the three; compressed less
+#   tools/package.sh --out FOLDER --only wheel|tools|runtime --fast    another folder; one of the three; not compressed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

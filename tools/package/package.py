@@ -64,13 +64,13 @@ def main():
     parser.add_argument("--build", required=True, help="a built folder of the preset release")
     parser.add_argument("--out", required=True, help="the folder to write to")
     parser.add_argument("--only", choices=["wheel", "tools", "runtime"], help="one of them")
-    parser.add_argument("--fast", action="store_true", help="compress less")
+    parser.add_argument("--fast", action="store_true", help="compress nothing")
     options = parser.parse_args()
     for tool, package in (("patchelf", "patchelf"), ("dpkg-query", "dpkg"), ("ldd", "libc-bin"), ("strip", "binutils")):
         if not shutil.which(tool):
             raise bundle.Failure(f"needs {tool}, in Debian's package {package}")
     version = built(options.build)
-    level = 1 if options.fast else 9
+    level = 0 if options.fast else 9
     os.makedirs(options.out, exist_ok=True)
     system = f"linux-{os.uname().machine}"
     # The wheel comes last: only there may the plugin look for NVIDIA's packages beside ours.

@@ -39,15 +39,15 @@ class Writer:
     """A wheel that is written; RECORD comes last."""
 
     def __init__(self, path, info, level):
-        self.file = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level)
+        self.file = zipfile.ZipFile(path, "w")
+        self.level = level
         self.info = info
         self.records = []
 
     def add(self, name, data, mode=0o644):
         entry = zipfile.ZipInfo(name, EARLIEST)
         entry.external_attr = (0o100000 | mode) << 16
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        self.file.writestr(entry, data)
+        self.file.writestr(entry, data, zipfile.ZIP_DEFLATED if self.level else zipfile.ZIP_STORED, self.level)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.records.append(f"{name},sha256={digest},{len(data)}\n")
 

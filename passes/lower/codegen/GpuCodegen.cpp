@@ -90,7 +90,7 @@ std::vector<std::string> toolkitFolders() {
   static int anchor;
   llvm::SmallString<256> packages(llvm::sys::fs::getMainExecutable(nullptr, &anchor));
   llvm::sys::path::remove_filename(packages);
-  llvm::sys::path::append(packages, "..", "..", "..", "nvidia", "cu13");
+  llvm::sys::path::append(packages, "../../../nvidia/cu13");
   folders.push_back(packages.str().str());
   folders.push_back("/usr/local/cuda");
   return folders;
