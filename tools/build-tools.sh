@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds all tools, and the plugins for what this machine has, in build/release, and says first how long that takes. ninja
-# counts its steps on a terminal; elsewhere every 50th is shown, and all of them are in build/tools-build.log.
+# counts its steps on a terminal; elsewhere every 20th is shown, and all of them are in build/tools-build.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,5 +18,5 @@ build=(cmake --build --preset release --target tessera-tools)
 if [ -t 1 ]; then
   "${build[@]}"
 else
-  "${build[@]}" 2>&1 | tee -a "$log" | awk '!/^\[[0-9]+\/[0-9]+\]/ || ++steps % 50 == 0 { print; fflush() }'
+  "${build[@]}" 2>&1 | tee -a "$log" | awk '!/^\[[0-9]+\/[0-9]+\]/ || ++steps % 20 == 0 { print; fflush() }'
 fi

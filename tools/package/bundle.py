@@ -92,7 +92,7 @@ def check(prefix):
 
 
 def copy_licenses(prefix, libraries):
-    """Copies the licenses of the packages that the libraries are of. Returns the packages' names."""
+    """Copies the licenses of the packages that the libraries are of, and the texts that these name."""
     folder = os.path.join(prefix, "share", "tessera", "licenses")
     os.makedirs(folder)
     # dpkg knows a library by its path of before /lib became a link to /usr/lib, or of after.
@@ -110,4 +110,6 @@ def copy_licenses(prefix, libraries):
         if not os.path.exists(text):
             raise Failure(f"{package} has no license in {text}")
         shutil.copyfile(text, os.path.join(folder, f"{package}.txt"))
-    return sorted(set(owners.values()))
+        with open(text, encoding="utf-8", errors="replace") as file:
+            for common in set(re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", file.read())):
+                shutil.copyfile(f"/usr/share/common-licenses/{common}", os.path.join(folder, common))
