@@ -43,7 +43,7 @@ def output(*command, **options):
 
 
 def outside(folder):
-    """[file: library => path] of all libraries that programs in a folder would load from neither it nor the C library's."""
+    """["file: library => path"] of all libraries that programs in a folder would load from neither it nor the C library's."""
     found = []
     for path in glob.glob(os.path.join(folder, "bin", "*")) + glob.glob(os.path.join(folder, "lib", "*")):
         if os.path.basename(path) in PLUGINS:
