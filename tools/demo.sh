@@ -2,6 +2,8 @@
 # The main job on real input: compiles a GPT of 10.8 M parameters, a program of torch.export, into one artifact for
 # ZeRO-3 over two ranks, shows what it will need, and trains it on English text on this machine's CPU.
 #
+# The tools are those of the wheel in dist/ if there is one (tools/package.sh), else they are built, which takes long once.
+#
 #   tools/demo.sh             200 steps, a few minutes
 #   tools/demo.sh --steps N   N steps
 set -euo pipefail
@@ -14,14 +16,21 @@ case "${1:-}" in
   *) echo "usage: tools/demo.sh [--steps N]" >&2; exit 2 ;;
 esac
 
-tools/setup.sh
+version=$(sed -nE 's/^version = "([0-9.]+)".*/\1/p' frontends/python/pyproject.toml)
+wheels=(dist/tessera-"$version"-py3-none-manylinux_*_"$(uname -m)".whl)
 mkdir -p build
-if ! { cmake --preset release && cmake --build --preset release --target tessera-compile tessera-run tessera-dump; } \
-  >build/demo-build.log 2>&1; then
-  tail -n 30 build/demo-build.log >&2
-  exit 1
+if [ -e "${wheels[0]}" ]; then
+  echo "== install ${wheels[0]} in build/demo-venv (remove it from dist/ to build the tools instead)"
+  tools/setup.sh --demo
+  /usr/bin/python3 -m venv build/demo-venv
+  build/demo-venv/bin/pip install -q --no-index --no-deps --force-reinstall "${wheels[0]}"
+  bin=build/demo-venv/bin
+else
+  echo "== install what is missing, and build the tools (none is built where a wheel of tools/package.sh lies in dist/)"
+  tools/setup.sh
+  tools/build-tools.sh
+  bin=build/release/bin
 fi
-bin=build/release/bin
 out=runs/demo
 text=build/demo-text
 
@@ -44,3 +53,4 @@ echo "== train"
 /usr/bin/python3 tools/plot-loss.py "$out"
 echo "== left in $out"
 ls -1 "$out"
+echo "== the tools are in $bin"

@@ -4,6 +4,7 @@
 #
 #   tools/setup.sh             compiler, runtime, tests
 #   tools/setup.sh --runtime   only what runtime/ and tessera-run need (no MLIR, no LLVM)
+#   tools/setup.sh --demo      only what tools/demo.sh needs where it has a wheel (no compilers)
 #   tools/setup.sh --oracle    also the newest PyTorch, its ONNX exporters and transformers, in .venv-oracle (to export models, to
 #                              compare with PyTorch, and for tests/bench)
 #   tools/setup.sh --oldest    also the oldest PyTorch that the package tessera supports, 2.6, in .venv-oldest (to regenerate
@@ -21,21 +22,25 @@ compiler_packages=(
 )
 test_packages=(
   libonnx-testdata libgmock-dev clang clang-14 libclang-rt-14-dev libomp-14-dev clang-format clang-tidy iproute2
-  python3-numpy python3-matplotlib fortunes
+  python3-numpy python3-matplotlib fortunes patchelf python3-setuptools python3-wheel
 )
+demo_packages=(python3-venv python3-matplotlib fortunes)
 
 cd "$(dirname "$0")/.."
 mode=all
 case "${1:-}" in
   "") ;;
-  --runtime) mode=runtime ;;
+  --runtime | --demo) mode=${1#--} ;;
   --oracle) mode=oracle ;;
   --oldest) mode=oldest ;;
-  *) echo "usage: tools/setup.sh [--runtime|--oracle|--oldest]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [--runtime|--demo|--oracle|--oldest]" >&2; exit 2 ;;
 esac
 
-wanted=("${runtime_packages[@]}")
-[ "$mode" = runtime ] || wanted+=("${compiler_packages[@]}" "${test_packages[@]}")
+case "$mode" in
+  runtime) wanted=("${runtime_packages[@]}") ;;
+  demo) wanted=("${demo_packages[@]}") ;;
+  *) wanted=("${runtime_packages[@]}" "${compiler_packages[@]}" "${test_packages[@]}") ;;
+esac
 
 missing=()
 for package in "${wanted[@]}"; do
@@ -50,7 +55,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 # TensorBoard's reader, which checks event files in a test, is not among Debian's packages.
-if [ "$mode" != runtime ] && [ ! -e .venv-tests/ready ]; then
+if [ "$mode" != runtime ] && [ "$mode" != demo ] && [ ! -e .venv-tests/ready ]; then
   if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q tensorboard==2.21.0; then
     touch .venv-tests/ready
   else

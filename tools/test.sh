@@ -6,14 +6,16 @@
 #   tools/test.sh --quick     the release build's tests only
 #   tools/test.sh --sanitize  all tests on a build of the whole tree under AddressSanitizer and UBSan, nothing else:
 #                             about 30 min of CPU time to build from nothing and 5 to run, which CI's time does not allow
+#   tools/test.sh --install   packs the tools into dist/ and tries them on a fresh Debian without compilers, nothing else: needs
+#                             root and debootstrap, takes minutes
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 mode=all
 case "${1:-}" in
   "") ;;
-  --quick | --sanitize) mode=${1#--} ;;
-  *) echo "usage: tools/test.sh [--quick | --sanitize]" >&2; exit 2 ;;
+  --quick | --sanitize | --install) mode=${1#--} ;;
+  *) echo "usage: tools/test.sh [--quick | --sanitize | --install]" >&2; exit 2 ;;
 esac
 
 tools/setup.sh || { echo "0 passed, 1 failed"; exit 1; }
@@ -131,6 +133,12 @@ if [ "$mode" = sanitize ]; then
   else
     add "sanitizer build" 0 1
   fi
+  finish
+fi
+
+if [ "$mode" = install ]; then
+  check "tools are packed" tools/package.sh
+  check "packed tools work elsewhere" tests/install/clean_root.sh dist
   finish
 fi
 

@@ -26,7 +26,9 @@ static std::string adviceFor(const std::string &message) {
     return ": the installed NCCL is too old";
   for (const char *library : {"libnccl", "libcublasLt", "libcudnn"})
     if (names(library) && names("cannot open"))
-      return std::string(": ") + library + " is not installed, or not where the dynamic linker looks (LD_LIBRARY_PATH)";
+      return std::string(": ") + library +
+             " is not installed, or not where the dynamic linker looks (LD_LIBRARY_PATH; beside the "
+             "Python package: its extra cuda13)";
   return "";
 }
 

@@ -17,6 +17,14 @@ function(tessera_no_undefined target)
   endif()
 endfunction()
 
+# tessera_install(target component): a tool goes to bin, a plugin to lib; libraries are looked for beside them, and where
+# they were when they were linked. The component is `runtime`, which has no LLVM in it, or `compiler`.
+function(tessera_install target component)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS ${target} COMPONENT ${component} RUNTIME DESTINATION bin LIBRARY DESTINATION lib)
+  add_dependencies(tessera-tools ${target})
+endfunction()
+
 # tessera_runtime_library(name SOURCES ... LINK ...): never sees an MLIR or LLVM header.
 function(tessera_runtime_library target)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

@@ -11,7 +11,9 @@ import numpy
 from .errors import CompileError, ToolError
 from .safetensors import load
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+NATIVE = os.path.join(HERE, "native", "bin")  # the tools of a wheel that has them
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 
 @dataclasses.dataclass
@@ -23,17 +25,16 @@ class Training:
 
 
 def find_tool(name):
-    """The path of a tool: of TESSERA_BIN, of the PATH, or of the build in the clone that this file lies in. Raises
-    ToolError."""
+    """The path of a tool: of TESSERA_BIN, of this package if it is a wheel with tools, of the PATH, or of the build in the
+    clone that this file lies in. Raises ToolError."""
     given = os.environ.get("TESSERA_BIN")
-    if given:
-        found = shutil.which(name, path=given)
-    else:
-        found = shutil.which(name) or shutil.which(name, path=os.path.join(ROOT, "build", "release", "bin"))
+    places = [given] if given else [NATIVE, None, os.path.join(ROOT, "build", "release", "bin")]
+    found = next(filter(None, (shutil.which(name, path=place) for place in places)), None)
     if not found:
-        where = f"not in TESSERA_BIN, which is {given}" if given else "neither on the PATH nor built in this clone"
-        raise ToolError(name, 1, f"error: {name} is {where}: build it (tools/setup.sh, cmake --preset release), or set "
-                        "TESSERA_BIN to the folder that has it")
+        where = f"not in TESSERA_BIN, which is {given}" if given else "neither in this package nor on the PATH nor built in a clone"
+        raise ToolError(name, 1, f"error: {name} is {where}: install the wheel that tools/package.sh makes in a clone (the package "
+                        "alone, from its sources, has no tools), or build them (tools/setup.sh, tools/build-tools.sh) and set "
+                        "TESSERA_BIN to the folder that has them")
     return found
 
 

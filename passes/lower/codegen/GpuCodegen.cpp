@@ -86,6 +86,12 @@ std::vector<std::string> toolkitFolders() {
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"})
     if (const char *value = std::getenv(variable); value && *value)
       folders.push_back(value);
+  // NVIDIA's Python packages beside ours, whose tools lie in site-packages/tessera/native/bin.
+  static int anchor;
+  llvm::SmallString<256> packages(llvm::sys::fs::getMainExecutable(nullptr, &anchor));
+  llvm::sys::path::remove_filename(packages);
+  llvm::sys::path::append(packages, "../../../nvidia/cu13");
+  folders.push_back(packages.str().str());
   folders.push_back("/usr/local/cuda");
   return folders;
 }

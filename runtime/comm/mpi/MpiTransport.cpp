@@ -101,10 +101,19 @@ Result<std::unique_ptr<Transport>> openMpiTransport() {
   static constexpr const char *fileName = "libtessera-mpi.so";
   // The symbols are global because MPI libraries load components that look for them.
   Result<void *> found = loadPlugin(fileName, "tesseraMpiApi", /*isGlobal=*/true);
-  if (!found.isOk())
-    return TESSERA_ERROR(NotFound, "this run was started by MPI, but " + found.status().message() +
-                                       " (it is built where CMake finds MPI, on Debian with libopenmpi-dev; "
-                                       "TESSERA_PLUGINS names another folder)");
+  if (!found.isOk()) {
+    bool isMissing = found.status().code() == StatusCode::NotFound;
+    const char *advice =
+        isMissing ? ". In a clone: install MPI (Debian: apt-get install libopenmpi-dev openmpi-bin), then run "
+                    "tools/build-tools.sh, or cmake --preset release and the target tessera-mpi. TESSERA_PLUGINS names "
+                    "another folder."
+                  : ". It needs the MPI library that it was built with (Debian: apt-get install libopenmpi3), that of "
+                    "mpirun.";
+    return TESSERA_ERROR(NotFound, "this run was started by MPI, but " + found.status().message() + advice +
+                                       " Without MPI: start the processes by torchrun, or by a script that sets RANK, "
+                                       "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or run all ranks as threads of one "
+                                       "process, without mpirun");
+  }
   auto getApi = reinterpret_cast<decltype(&tesseraMpiApi)>(*found);
   const TesseraMpiApi *api = getApi();
   if (!api || api->version != TESSERA_MPI_API_VERSION)
