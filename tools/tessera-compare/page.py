@@ -94,5 +94,6 @@ def write(path, title, facts, records, folder, charts):
                        f"<figcaption>{html.escape(caption)}</figcaption></figure>")
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-                   f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n<p>{html.escape(facts)}</p>\n<p>{html.escape(verdict(records))}</p>\n"
+                   f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n<p>{html.escape(facts)}</p>\n"
+                   f"<p>{html.escape(verdict(records))}</p>\n"
                    f"{table(records)}\n" + "\n".join(figures) + "\n</body></html>\n")

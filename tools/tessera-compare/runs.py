@@ -11,9 +11,11 @@ COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "perm
 
 # The columns of the CSV, in order. Seconds are of one step; bytes are of one rank.
 COLUMNS = (
-    *(column for column, _ in CHOICES), "batch", "accumulate", "ranks", "status", "fits", "tokens_per_second", "flops_per_second", "step_seconds", "compute_seconds",
+    *(column for column, _ in CHOICES), "batch", "accumulate", "ranks", "status", "fits", "tokens_per_second",
+    "flops_per_second", "step_seconds", "compute_seconds",
     "exposed_communication_seconds", "hidden_communication_seconds", "data_wait_seconds", "host_seconds", "utilisation",
-    "memory_reserved", "memory_libraries", "memory_host", "memory_peak", "device_memory", "rss_peak", "communication_bytes", "communication_minimum_bytes", "loss",
+    "memory_reserved", "memory_libraries", "memory_host", "memory_peak", "device_memory", "rss_peak",
+    "communication_bytes", "communication_minimum_bytes", "loss",
     "predicted_step_seconds", "predicted_tokens_per_second", "predicted_exposed_seconds", "predicted_hidden_seconds", "error")
 
 
@@ -119,7 +121,8 @@ def planned(record, report):
 def from_report(record, report):
     """What the cost model says stands where a run's figures would."""
     step = report["step"]
-    record.update(step_seconds=step["seconds"], flops_per_second=report["model_flops_per_step"] / step["seconds"], tokens_per_second=report["tokens_per_second"],
+    record.update(step_seconds=step["seconds"], flops_per_second=report["model_flops_per_step"] / step["seconds"],
+                  tokens_per_second=report["tokens_per_second"],
                   compute_seconds=step["compute_seconds"],
                   exposed_communication_seconds=step["exposed_communication_seconds"],
                   hidden_communication_seconds=step["hidden_communication_seconds"], data_wait_seconds=0.0, host_seconds=0.0,
@@ -136,7 +139,8 @@ def from_run(record, report, steps, trace, warmup):
     traced_seconds = [step["step_seconds"] for step in steps if step["step"] in traced_steps]
     scale = seconds / statistics.mean(traced_seconds) if traced_seconds else 1.0
     compute = max(0.0, min(traced_compute * scale, seconds - exposed - data))
-    record.update(fits="yes", step_seconds=seconds, flops_per_second=report["model_flops_per_step"] / seconds, tokens_per_second=report["tokens_per_step"] / seconds, compute_seconds=compute,
+    record.update(fits="yes", step_seconds=seconds, flops_per_second=report["model_flops_per_step"] / seconds,
+                  tokens_per_second=report["tokens_per_step"] / seconds, compute_seconds=compute,
                   exposed_communication_seconds=exposed, hidden_communication_seconds=traced_hidden * scale,
                   data_wait_seconds=data, host_seconds=max(0.0, seconds - compute - exposed - data),
                   utilisation=report["model_flops_per_step"] / seconds / report["peak_flops_per_second"],
