@@ -55,6 +55,17 @@ Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t>
   return std::shared_ptr<const Artifact>(std::move(made));
 }
 
+/// What a file is that is no artifact, and what to do with it. Its bytes say that it is none, its name what it may be.
+static std::string describeOther(const std::string &name) {
+  const std::string compileFirst = "; compile it first: tessera-compile " + name + " -o step.tessera";
+  if (name.ends_with(".pt2"))
+    return "this is an exported PyTorch program, not an artifact" + compileFirst;
+  for (std::string_view suffix : {".onnx", ".onnxtxt", ".mlir"})
+    if (name.ends_with(suffix))
+      return "this is a model, not an artifact" + compileFirst;
+  return "not an artifact of tessera-compile (wrong magic bytes)";
+}
+
 Status Artifact::parse(const uint8_t *bytes, size_t size) {
   std::string context = "artifact '" + name + "'";
   auto corrupt = [&](const std::string &why) { return TESSERA_ERROR(DataLoss, context + ": " + why); };
@@ -63,7 +74,7 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
     return corrupt("too short for a header: " + std::to_string(size) + " bytes");
   std::memcpy(&header, bytes, sizeof(header));
   if (std::memcmp(header.magic, artifact::formatMagic, sizeof(header.magic)) != 0)
-    return corrupt("not a Tessera artifact (wrong magic bytes)");
+    return TESSERA_ERROR(InvalidArgument, context + ": " + describeOther(name));
   if (header.version != artifact::formatVersion) {
     bool isLater = header.version > artifact::formatVersion;
     return TESSERA_ERROR(Unsupported, context + ": format version " + std::to_string(header.version) + " is of " +

@@ -55,6 +55,9 @@ struct ArrayEntry {
 };
 using ArrayMap = std::map<std::string, ArrayEntry>;
 
+/// What a model trains on, in lines for people: whether tokens or text will do, and the arrays by name, type and shape.
+std::string describeWantedData(const std::vector<BatchSpec> &specs);
+
 /// The arrays of a .npz archive; their bytes lie in `storage`.
 Status readNpz(const std::string &path, ArrayMap &arrays, std::vector<std::shared_ptr<const void>> &storage);
 /// The shape, type and data of a .npy file in memory. Types that programs do not have are widened into `storage`.

@@ -242,4 +242,30 @@ Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const
       new TokenSamples(std::move(source), specs, std::move(plan.fills), plan.length, options.endOfDocument));
 }
 
+std::string describeWantedData(const std::vector<BatchSpec> &specs) {
+  std::string text, arrays;
+  Result<TokenPlan> plan = planTokens("", specs, -1);
+  if (!plan.isOk()) // documents that are counted want their last token
+    plan = planTokens("", specs, 0);
+  if (plan.isOk())
+    text = "tokens, " + std::to_string(plan->length + 1) + " for a sample" +
+           (plan->vocabulary >= 0 ? " and below " + std::to_string(plan->vocabulary) : "") +
+           ": --data tokens.bin, or text that is read as bytes: --data text/\nor ";
+  text += "arrays: --data data.npz or data.safetensors, with\n";
+  for (const BatchSpec &spec : specs) {
+    text += "  " + spec.name + ": " + std::string(safetensorsName(spec.dtype)) + " [" + (spec.isShared() ? "" : "samples");
+    bool isFirst = spec.isShared();
+    for (int64_t size : spec.sampleShape()) {
+      text += (isFirst ? "" : ", ") + std::to_string(size);
+      isFirst = false;
+    }
+    text += "]";
+    if (spec.indexBound >= 0)
+      text += ", from 0 to " + std::to_string(spec.indexBound - 1);
+    text += "\n";
+    arrays += ", " + spec.name + "=…";
+  }
+  return text + "such as numpy.savez(\"data.npz\"" + arrays + ") makes";
+}
+
 } // namespace tessera

@@ -76,6 +76,14 @@ bool Run::isReported(int64_t step) const {
   return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
 }
 
+/// " | 1m05s, 12m30s left": since the run said what it trains, and for the steps that remain at the mean pace of those done.
+std::string Run::timesSoFar(int64_t step) const {
+  const double elapsed = secondsSince(stepsBegan);
+  const std::string text = " | " + formatDuration(elapsed);
+  const auto done = static_cast<double>(step - firstStep + 1), left = static_cast<double>(options.steps - step);
+  return left > 0 ? text + ", " + formatDuration(elapsed / done * left) + " left" : text;
+}
+
 /// Leaders read the batch; then all ranks agree whether there is a step.
 Result<Run::EarlyEnd> Run::beginStep(int index, int64_t step) {
   Communicator &self = *world[index];
@@ -222,7 +230,7 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record, memory));
   if (isReported(step)) {
-    std::printf("%s\n", progressLine(record, options.steps, memory).c_str());
+    std::printf("%s%s\n", progressLine(record, options.steps, memory).c_str(), timesSoFar(step).c_str());
     std::fflush(stdout);
   }
   return Status::ok();
@@ -252,8 +260,7 @@ Status Run::afterStep(int index, int64_t step) {
     TESSERA_RETURN_IF_ERROR(writeTrace());
   if (isSnapshot(step) && isRoot(index))
     TESSERA_RETURN_IF_ERROR(
-        snapshot->write(folder->memoryPath(), artifact->package(),
-                        sessions[index]->memory().allocatedBytes + sessions[index]->memory().workspaceBytes));
+        snapshot->write(folder->memoryPath(), artifact->package(), sessions[index]->memory().reservedBytes()));
   // A step that changed nothing has the state of an earlier one: its checkpoint would only push out others.
   // It is written after the next one that changed something.
   isCheckpointDue |= options.checkpointEvery > 0 && step % options.checkpointEvery == 0;

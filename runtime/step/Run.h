@@ -143,6 +143,7 @@ private:
   bool isTraced(int64_t step) const;
   Status writeTrace() const;
   bool isReported(int64_t step) const;
+  std::string timesSoFar(int64_t step) const;
   /// The states of the ranks of this process, where the host can reach them.
   Result<std::vector<StagedState>> stageStates() const;
   /// The views of all ranks at rank 0, elsewhere none; `storage` holds what came from other processes.
@@ -192,6 +193,7 @@ private:
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
   bool isCheckpointDue = false; ///< the step of one was skipped
+  Clock::time_point stepsBegan; ///< when the run said what it trains
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   int64_t lastCompared = -1; ///< the step after which replicas were compared
   uint64_t firstSample = 0;  ///< of `firstStep`

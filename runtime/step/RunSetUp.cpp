@@ -236,8 +236,10 @@ Status Run::setUpProcess() {
 Status Run::setUpReports() {
   memory.plan = memoryPlan(artifact->package(), artifact->training());
   memory.ranksInProcess = ranksHere();
-  for (const std::unique_ptr<Session> &session : sessions)
-    memory.allocatedBytes += session->memory().allocatedBytes + session->memory().workspaceBytes;
+  for (const std::unique_ptr<Session> &session : sessions) {
+    memory.allocatedBytes += session->memory().reservedBytes();
+    memory.hostBytes += session->memory().hostBytes;
+  }
 
   RunInfo runInfo;
   runInfo.commandLine = options.commandLine;
@@ -260,6 +262,7 @@ Status Run::setUpReports() {
       runInfo.resumedRun = run->path();
   }
   runInfo.resumedStep = resumedStep;
+  stepsBegan = Clock::now();
   printHead(); // before the records of earlier steps are changed
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
@@ -271,13 +274,13 @@ Status Run::setUpReports() {
 
 StageMemory Run::memoryOf(int index, uint64_t allocated, uint64_t peak) const {
   MemoryStats stats = sessions[index]->memory();
-  return {allocated, peak, stats.allocatedBytes + stats.workspaceBytes, processMemory()};
+  return {allocated, peak, stats.reservedBytes(), stats.hostBytes, processMemory()};
 }
 
 /// The first two memory lines; the third follows the first step.
 Status Run::reportSetUp(int index) {
   uint64_t state = stateBytes(artifact->package());
-  StageMemory stages[2] = {{0, 0, 0, afterData}, memoryOf(index, state, state)};
+  StageMemory stages[2] = {{0, 0, 0, 0, afterData}, memoryOf(index, state, state)};
   std::string blob(reinterpret_cast<const char *>(stages), sizeof(stages));
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all, world[index]->collectBlobs(blob, 0, "memory of the ranks"));
   if (!isRoot(index))
@@ -293,9 +296,10 @@ Status Run::reportSetUp(int index) {
 
 void Run::printHead() const {
   const std::string mesh = numRanks() == 1 ? "" : "on " + artifact->mesh().toString() + " ";
-  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank, %llu samples of %s", options.artifact.c_str(),
+  std::printf("%s: %d rank%s %s%sx %d threads, %s planned per rank%s, %llu samples of %s", options.artifact.c_str(),
               numRanks(), numRanks() == 1 ? "" : "s", isRemote() ? "in as many processes " : "", mesh.c_str(),
               sessions[0]->threads(), formatBytes(memory.plan.arenaBytes).c_str(),
+              memory.plan.hostBytes ? (" and " + formatBytes(memory.plan.hostBytes) + " on the host").c_str() : "",
               static_cast<unsigned long long>(numSamples), dataFormat.c_str());
   if (unigramEntropy)
     std::printf(", unigram entropy %.4f", *unigramEntropy);

@@ -280,7 +280,8 @@ MemoryStats Session::memory() const {
       const artifact::Arena &arena = *package.arenas()->Get(index);
       stats.arenas.push_back({arena.name()->str(), arena.kind(), arena.bytes()});
       stats.plannedBytes += arena.bytes();
-      stats.allocatedBytes += impl->context->buffers.arenas()[index].allocatedBytes;
+      const bool isOnHost = arena.kind() == artifact::ArenaKind::Host;
+      (isOnHost ? stats.hostBytes : stats.allocatedBytes) += impl->context->buffers.arenas()[index].allocatedBytes;
     }
   stats.workspaceBytes = impl->device->workspaceBytes();
   stats.slotBytesByClass = peakBytesByClass(impl->artifact->training());

@@ -46,8 +46,10 @@ struct MemoryStats {
   };
   std::vector<ArenaStats> arenas;
   uint64_t plannedBytes = 0;   ///< sum over the arenas
-  uint64_t allocatedBytes = 0; ///< what was taken from the system for them (rounded up to pages)
+  uint64_t allocatedBytes = 0; ///< what was taken from the device for them (rounded up to pages)
+  uint64_t hostBytes = 0;      ///< what was taken from the host for that of --offload
   uint64_t workspaceBytes = 0; ///< scratch of library calls, outside the arenas
+  uint64_t reservedBytes() const { return allocatedBytes + workspaceBytes; } ///< of the device
   /// Bytes live at the peak by memory class, from the plan: index = artifact::MemoryClass.
   std::vector<uint64_t> slotBytesByClass;
 };

@@ -4,6 +4,7 @@
 
 #include "runtime/base/File.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <fmt/format.h>
@@ -63,6 +64,7 @@ std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memor
                     {"planned_per_rank_by_class", std::move(classes)},
                     {"ranks_in_process", memory.ranksInProcess},
                     {"allocated", memory.allocatedBytes},
+                    {"host", memory.hostBytes},
                     {"rss", metrics.process.resident},
                     {"rss_peak", metrics.process.peakResident}};
   return json.dump();
@@ -72,6 +74,19 @@ static std::string shortCount(double value) {
   if (value >= 1e6)
     return fmt::format("{:.2f}M", value / 1e6);
   return value >= 1e4 ? fmt::format("{:.1f}k", value / 1e3) : fmt::format("{:.0f}", value);
+}
+
+std::string formatDuration(double seconds) {
+  // Of steps that take for ever, more than a number of days is not known.
+  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e12));
+  constexpr int64_t minute = 60, hour = 60 * minute, day = 24 * hour;
+  if (whole < minute)
+    return fmt::format("{}s", whole);
+  if (whole < hour)
+    return fmt::format("{}m{:02}s", whole / minute, whole % minute);
+  if (whole < day)
+    return fmt::format("{}h{:02}m", whole / hour, whole % hour / minute);
+  return fmt::format("{}d{:02}h", whole / day, whole % day / hour);
 }
 
 /// The sign of what is not a number means nothing.

@@ -62,11 +62,14 @@ std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps)
 struct MemorySummary {
   MemoryPlan plan; ///< Of one rank.
   int ranksInProcess = 1;
-  uint64_t allocatedBytes = 0; ///< Of all ranks of the process.
+  uint64_t allocatedBytes = 0; ///< Of all ranks of the process, on the device.
+  uint64_t hostBytes = 0;      ///< Of all ranks of the process, on the host (--offload).
 };
 
 /// One JSON object in one line, without the line's end. Numbers that are not finite become null.
 std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memory);
+/// "45s", "1m05s", "2h03m" or "3d04h".
+std::string formatDuration(double seconds);
 /// "step 10/200 | loss 3.2140 | …": at most 120 characters.
 std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory);
 

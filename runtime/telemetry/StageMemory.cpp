@@ -14,6 +14,7 @@ std::string stageToJson(const std::string &stage, int64_t step, const std::vecto
                     {"allocated", ranks[rank].allocated},
                     {"peak", ranks[rank].peak},
                     {"reserved", ranks[rank].reserved},
+                    {"host", ranks[rank].host},
                     {"rss", ranks[rank].process.resident},
                     {"rss_peak", ranks[rank].process.peakResident}});
   return json.dump();

@@ -19,7 +19,8 @@ namespace tessera {
 struct StageMemory {
   uint64_t allocated = 0; ///< Live in the arenas now: parameters, optimizer and other state.
   uint64_t peak = 0;      ///< The most that was live so far.
-  uint64_t reserved = 0;  ///< Arenas and workspace, as taken from the system.
+  uint64_t reserved = 0;  ///< Arenas and workspace, as taken from the device.
+  uint64_t host = 0;      ///< The arena on the host (--offload), which the others leave out.
   ProcessMemory process;  ///< Of the process that holds the rank.
 };
 

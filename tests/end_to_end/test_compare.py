@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import re
+import shlex
+import subprocess
 
-from harness import MODELS, ToolTest
+from harness import MODELS, ROOT, ToolTest
 
 MODEL = os.path.join(MODELS, "gpt.ts17.onnx")
-CHARTS = ("tokens-per-second", "memory", "communication", "utilisation", "step-time", "memory-over-step")
+CHARTS = ("tokens-per-second", "flops-per-second", "memory", "communication", "utilisation", "step-time", "memory-over-step")
 
 
 class Compare(ToolTest):
@@ -25,6 +27,11 @@ class Compare(ToolTest):
         for chart in charts:
             with open(self.path(folder, chart + ".png"), "rb") as file:
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n", chart)
+            with open(self.path(folder, chart + ".pdf"), "rb") as file:
+                points = list(map(float, re.search(rb"/MediaBox \[ 0 0 ([0-9.]+) ([0-9.]+) \]", file.read()).groups()))
+            self.assertLessEqual(points, [72 * 6.5, 72 * 9.5], chart)  # a page less its margins
+            with open(self.path(folder, chart + ".svg")) as file:
+                self.assertIn("<text", file.read(), "letters stay letters")
         with open(self.path(folder, "index.html")) as file:
             page = file.read()
         self.assertEqual(page.count("data:image/png;base64,"), len(charts))
@@ -121,10 +128,64 @@ class Compare(ToolTest):
         with open(self.path("plan", "results.csv"), "rb") as first, open(self.path("again", "results.csv"), "rb") as second:
             self.assertEqual(first.read(), second.read())
 
+    def test_what_does_not_fit_the_device_is_never_best(self):
+        """The same machine, but with a memory between what ZeRO-3 and DDP need."""
+        def plan(out, target):
+            return self.succeed("tessera-compare", MODEL, "--strategies", "ddp,zero3", "--precision", "fp32,bf16", "--remat", "none,full",
+                                "--batch-sizes", "16,32", "--ranks", "8", "--plan-only", "--target", target, "--out", out)
+        output = plan("plan", "h100x8")
+        rows = self.rows("plan")
+        self.assertEqual(len(rows), 16)
+        self.assertEqual({row["fits"] for row in rows}, {"yes"})
+        self.assertIn("All fit: a device has ", output)
+        needed = {row["strategy"]: [] for row in rows}
+        for row in rows:
+            needed[row["strategy"]].append(int(row["memory_reserved"]) + int(row["memory_libraries"]))
+        limit = max(needed["zero3"])
+        self.assertLess(limit, max(needed["ddp"]))
+        with open(os.path.join(ROOT, "compiler", "cost", "targets", "h100x8.json")) as file:
+            target = json.load(file)
+        target["device_memory"]["value"] = limit
+        with open(self.path("small.json"), "w") as file:
+            json.dump(target, file)
+        output = plan("small", "small.json")
+        rows = self.rows("small")
+        for row in rows:
+            fits = int(row["memory_reserved"]) + int(row["memory_libraries"]) <= limit
+            self.assertEqual(row["fits"], "yes" if fits else "no")
+        large = [row for row in rows if row["fits"] == "no"]
+        self.assertIn(f"{len(large)} of 16 need more memory than there is", output)
+        best = max((row for row in rows if row["fits"] == "yes"), key=lambda row: float(row["tokens_per_second"]))
+        name = f"{best['strategy']} {best['precision']} {best['remat']} b{best['batch']} a1"
+        self.assertIn(f"Most tokens per second of those that fit: {name}.", output)
+        page = self.check_files("small", CHARTS)
+        self.assertIn(f'<tr class="best"><td>{name}</td>', page)
+        self.assertEqual(page.count('<tr class="large">'), len(large))
+
+    def test_the_commands_of_the_docs(self):
+        """Every command that the README and the page show is one that the tool takes, sizes of the model included."""
+        open_sizes = os.path.join(ROOT, "tools", "demo", "gpt.pt2")
+        for name in ("README.md", os.path.join("docs", "tessera-compare.md")):
+            with open(os.path.join(ROOT, name)) as file:
+                commands = re.findall(r"^(?:\$ )?tessera-compare ((?:.*\\\n)*.*--.*)$", file.read(), re.MULTILINE)
+            self.assertTrue(commands, name)
+            for command in commands:
+                words = shlex.split(command.replace("\\\n", " "))
+                self.assertTrue("--seq" in words, command)
+                known = subprocess.run(["/usr/bin/python3", "-c", "import configurations, sys; configurations.parser().parse_args(sys.argv[1:])",
+                                        *words], cwd=os.path.join(ROOT, "tools", "tessera-compare"), capture_output=True, text=True)
+                self.assertEqual(known.returncode, 0, command + known.stderr)
+        done = self.tool("tessera-compare", open_sizes, "--batch-sizes", "4", "--data", "text.txt", "--out", "out")
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--seq", done.stderr)
+
     def test_bad_flags_end_before_anything_runs(self):
         grid = ("--batch-sizes", "4", "--out", "out")
         for message, flags in (
                 ("--strategy: unknown value 'zero9'", (MODEL, "--strategies", "ddp,zero9", *grid, "--data", "text.txt")),
+                ("--remat: unknown value 'some'", (MODEL, "--remat", "none,some", *grid, "--data", "text.txt")),
+                ("--precision: unknown value 'bf15'", (MODEL, "--precision", "bf15", *grid, "--data", "text.txt")),
+                ("has a policy twice", (MODEL, "--remat", "full,full", *grid, "--data", "text.txt")),
                 ("has a strategy twice", (MODEL, "--strategies", "ddp,ddp", *grid, "--data", "text.txt")),
                 ("expected a number of at least 1, got '0'", (MODEL, "--batch-sizes", "4,0", "--out", "out", "--data", "text.txt")),
                 ("3 does not divide by 2 ranks", (MODEL, "--batch-sizes", "3", "--ranks", "2", "--out", "out", "--data", "text.txt")),

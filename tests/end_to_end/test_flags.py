@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import shutil
 
 import numpy as np
 
-from harness import Golden, ToolTest, safetensors
+from harness import MODELS, ROOT, Golden, ToolTest, safetensors
 
 
 class CompileFlags(ToolTest):
@@ -89,6 +90,18 @@ class CompileFlags(ToolTest):
         for name, value in some.items():
             decays = not re.search(r"^h\.\d\.(?:ln_\w+|attn)\.", name)
             self.assertEqual(np.array_equal(value, every[name]), decays or not np.any(self.golden.load("weights")[name]), name)
+
+    def test_a_run_without_data_says_what_the_model_takes(self):
+        self.succeed("tessera-compile", os.path.join(MODELS, "gpt.ts17.onnx"), "--batch", 8, "-o", "a.tessera")
+        output = self.fail_with("'a.tessera' takes tokens, 65 for a sample and below 256: ", "tessera-run", "a.tessera")
+        self.assertIn("  tokens: I64 [samples, 64], from 0 to 255\n", output)
+        self.assertIn("  targets: I32 [samples, 64]", output)
+
+    def test_a_model_is_no_artifact(self):
+        shutil.copy(os.path.join(ROOT, "tools", "demo", "gpt.pt2"), self.path("net.pt2"))
+        for tool, *words in (("tessera-dump",), ("tessera-run", "--data", "x", "--out", "o")):
+            self.fail_with("'net.pt2': this is an exported PyTorch program, not an artifact; compile it first: tessera-compile net.pt2 -o ",
+                           tool, "net.pt2", *words)
 
     def test_command_lines_that_are_wrong(self):
         """They end with 2, in one line."""

@@ -1,5 +1,6 @@
-"""The charts, as PNG files."""
+"""The charts, each as PNG, SVG and PDF, as wide as the text of a page."""
 
+import math
 import os
 
 import matplotlib
@@ -7,149 +8,178 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
-COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed")
+from configurations import CHOICES, short_name  # noqa: E402
+from page import unit_of  # noqa: E402
+
+COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4b5563")
+STYLES = ("o-", "s--", "^:", "d-.")
 PARTS = (("compute_seconds", "compute", "#2563eb"), ("exposed_communication_seconds", "exposed communication", "#dc2626"),
          ("data_wait_seconds", "data", "#d97706"), ("host_seconds", "host", "#9ca3af"))
 CLASSES = ("parameters", "gradients", "optimizer", "activations", "communication", "workspace", "inputs")
+WIDTH, HEIGHT = 6.3, 8.4  # inches of A4 and of Letter within their margins
+COLUMNS, MOST_PANELS = 4, 24  # of a figure of small panels
+FORMATS = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same bytes each time
 
-plt.rcParams.update({"figure.dpi": 110, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False,
-                     "axes.spines.right": False, "font.size": 9, "axes.axisbelow": True})
-
-
-def series(records):
-    """(label, records) of each line: a strategy and an accumulation."""
-    keys = []
-    for record in records:
-        key = (record["strategy"], record["accumulate"])
-        if key not in keys:
-            keys.append(key)
-    several = len({accumulate for _, accumulate in keys}) > 1
-    for strategy, accumulate in keys:
-        chosen = [r for r in records if (r["strategy"], r["accumulate"]) == (strategy, accumulate)]
-        yield (f"{strategy}, accumulate {accumulate}" if several else strategy), sorted(chosen, key=lambda r: r["batch"])
+plt.rcParams.update({"figure.dpi": 160, "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False, "axes.spines.right": False,
+                     "font.size": 8, "axes.titlesize": 8, "axes.axisbelow": True, "svg.fonttype": "none", "svg.hashsalt": "tessera",
+                     "pdf.fonttype": 42})
 
 
-def by_batch(records, values, ylabel, title):
-    figure, axes = plt.subplots(figsize=(6.4, 4))
-    strategies = list(dict.fromkeys(record["strategy"] for record in records))
-    styles = ("o-", "s--", "^:", "d-.")
-    accumulations = sorted({record["accumulate"] for record in records})
-    for label, line in series(records):
-        axes.plot([record["batch"] for record in line], [values(record) for record in line],
-                  styles[accumulations.index(line[0]["accumulate"]) % len(styles)],
-                  color=COLOURS[strategies.index(line[0]["strategy"]) % len(COLOURS)], label=label)
+def chosen(record):
+    return tuple(record[column] or "" for column, _ in CHOICES)
+
+
+def name_of(choice):
+    return " ".join(filter(None, choice)) or "default"
+
+
+def distinct(values):
+    return list(dict.fromkeys(values))
+
+
+def add_legend(figure, columns, *entries):
+    """Below the figure, where it hides nothing; files are cut to what is drawn."""
+    figure.legend(*entries, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=columns)
+
+
+def by_batch(records, values, ylabel, limit=None):
+    """A line over batch sizes for each combination of choices (colour) and accumulation (style); `limit` is drawn across."""
+    figure, axes = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
+    choices, accumulations = distinct(map(chosen, records)), sorted({record["accumulate"] for record in records})
+    for choice in choices:
+        for accumulate in accumulations:
+            line = sorted((r for r in records if (chosen(r), r["accumulate"]) == (choice, accumulate)), key=lambda r: r["batch"])
+            label = name_of(choice) + (f", accumulate {accumulate}" if len(accumulations) > 1 else "")
+            if line:
+                axes.plot([r["batch"] for r in line], [values(r) for r in line], STYLES[accumulations.index(accumulate) % len(STYLES)],
+                          color=COLOURS[choices.index(choice) % len(COLOURS)], markersize=4, linewidth=1.2, label=label)
+    if limit is not None:
+        axes.axhline(limit[0], color="black", linewidth=1, linestyle=(0, (6, 2)), label=limit[1])
     axes.set_xticks(sorted({record["batch"] for record in records}))
     axes.set_xlabel("batch size (samples of one micro-batch over all ranks)")
     axes.set_ylabel(ylabel)
     axes.set_ylim(bottom=0)
-    axes.set_title(title)
-    axes.legend(fontsize=8)
+    add_legend(figure, 2)
     return figure
 
 
-def bars(records):
-    """Positions, labels and width of one bar per record."""
-    labels = [f"{r['strategy']}\nb{r['batch']} a{r['accumulate']}" for r in records]
-    return range(len(records)), labels, max(6.4, 0.55 * len(records) + 1.5)
+def memory(records):
+    unit, size = unit_of([record["memory_reserved"] for record in records])
+    device, top = records[0]["device_memory"], max(record["memory_reserved"] for record in records)
+    # A limit far above everything would flatten what there is to see; the caption has it.
+    limit = (device / size, "memory of the device") if top > device / 8 else None
+    return by_batch(records, lambda r: (r["memory_reserved"] + r["memory_libraries"]) / size, f"{unit} of one rank", limit)
 
 
-def stacked(records, parts, title):
-    positions, labels, width = bars(records)
-    figure, axes = plt.subplots(figsize=(width, 4))
-    bottom = [0.0] * len(records)
+def stacked(records, parts):
+    figure, axes = plt.subplots(figsize=(WIDTH, min(HEIGHT, 1.2 + 0.2 * len(records))), layout="constrained")
+    positions, left = range(len(records)), [0.0] * len(records)
     for column, name, colour in parts:
-        heights = [1e3 * (record[column] or 0.0) for record in records]
-        axes.bar(positions, heights, bottom=bottom, label=name, color=colour, width=0.7)
-        bottom = [a + b for a, b in zip(bottom, heights)]
-    axes.set_xticks(list(positions), labels, fontsize=7)
-    axes.set_ylabel("milliseconds per step")
-    axes.set_title(title)
-    axes.legend(fontsize=8)
+        lengths = [1e3 * (record[column] or 0.0) for record in records]
+        axes.barh(positions, lengths, left=left, label=name, color=colour, height=0.7)
+        left = [a + b for a, b in zip(left, lengths)]
+    axes.set_yticks(list(positions), list(map(short_name, records)), fontsize=max(3, min(7, 300 / len(records))))
+    axes.invert_yaxis()
+    axes.set_xlabel("milliseconds per step")
+    add_legend(figure, len(parts))
     return figure
+
+
+def panels(count, share=True):
+    """A figure of `count` small panels, and these."""
+    columns = min(COLUMNS, count)
+    rows = math.ceil(count / columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(WIDTH, min(HEIGHT, 0.8 + 1.45 * rows)), squeeze=False, sharex=share, sharey=share,
+                                layout="constrained")
+    for panel in grid.flat[count:]:
+        panel.set_visible(False)
+    return figure, list(grid.flat[:count])
 
 
 def heat_map(records):
-    strategies = list(dict.fromkeys(record["strategy"] for record in records))
-    batches = sorted({record["batch"] for record in records})
-    accumulations = sorted({record["accumulate"] for record in records})
-    figure, panels = plt.subplots(1, len(strategies), figsize=(max(6.4, 3.2 * len(strategies)), 3.6), squeeze=False)
+    choices = distinct(map(chosen, records))[:MOST_PANELS]
+    batches, accumulations = sorted({r["batch"] for r in records}), sorted({r["accumulate"] for r in records})
+    figure, grid = panels(len(choices))
     top = max(100 * record["utilisation"] for record in records)
-    for panel, strategy in zip(panels[0], strategies):
-        cells = {(r["accumulate"], r["batch"]): 100 * r["utilisation"] for r in records if r["strategy"] == strategy}
+    for panel, choice in zip(grid, choices):
+        cells = {(r["accumulate"], r["batch"]): 100 * r["utilisation"] for r in records if chosen(r) == choice}
         table = [[cells.get((accumulate, batch), float("nan")) for batch in batches] for accumulate in accumulations]
         image = panel.imshow(table, cmap="viridis", vmin=0, vmax=top or 1, aspect="auto", origin="lower")
-        for row, accumulate in enumerate(accumulations):
-            for column, batch in enumerate(batches):
-                if (accumulate, batch) in cells:
-                    value = cells[accumulate, batch]
-                    panel.text(column, row, f"{value:.1f}", ha="center", va="center",
-                               color="black" if value > 0.6 * top else "white")
+        for (accumulate, batch), value in cells.items():
+            panel.text(batches.index(batch), accumulations.index(accumulate), f"{value:.1f}", ha="center", va="center", fontsize=7,
+                       color="black" if value > 0.6 * top else "white")
         panel.set_xticks(range(len(batches)), batches)
         panel.set_yticks(range(len(accumulations)), accumulations)
-        panel.set_xlabel("batch size")
-        panel.set_title(strategy)
+        panel.set_title(name_of(choice), fontsize=7)
         panel.grid(False)
-    panels[0][0].set_ylabel("accumulation")
-    figure.colorbar(image, ax=panels[0].tolist(), label="utilisation, % of the target's peak")
+    figure.supxlabel("batch size", fontsize=8)
+    figure.supylabel("accumulation", fontsize=8)
+    figure.colorbar(image, ax=grid, label="utilisation, %")
     return figure
 
 
-def memory_over_time(records, raws):
-    """Within a step, as planned: live bytes of one rank by class, for the largest batch of each strategy."""
+def memory_over_step(records, raws):
+    """Within a step, as planned: live bytes of one rank by class, for the configuration of each combination that needs most."""
     largest = {}
     for record, raw in zip(records, raws):
-        best = largest.get(record["strategy"])
+        best = largest.get(chosen(record))
         if best is None or record["memory_peak"] > best[0]["memory_peak"]:
-            largest[record["strategy"]] = (record, raw)
-    figure, panels = plt.subplots(1, len(largest), figsize=(max(6.4, 3.6 * len(largest)), 3.6), squeeze=False, sharey=True)
-    for panel, (strategy, (record, raw)) in zip(panels[0], largest.items()):
-        memory = raw["report"]["memory"]
-        points = memory["over_step"]
-        panel.stackplot([point["instruction"] for point in points],
-                        [[point["by_class"][name] / 2**20 for point in points] for name in CLASSES], labels=CLASSES,
-                        step="post")
-        panel.axhline(memory["reserved_per_rank"] / 2**20, color="black", linewidth=1, linestyle="--", label="reserved")
-        panel.set_title(f"{strategy}, b{record['batch']} a{record['accumulate']}")
-        panel.set_xlabel("instruction of the step")
-    panels[0][0].set_ylabel("MiB of one rank")
-    panels[0][-1].legend(fontsize=6, loc="upper right")
+            largest[chosen(record)] = (record, raw)
+    shown = list(largest.values())[:MOST_PANELS]
+    unit, size = unit_of([record["memory_reserved"] for record, _ in shown])
+    figure, grid = panels(len(shown))
+    for panel, (record, raw) in zip(grid, shown):
+        planned = raw["report"]["memory"]
+        points = planned["over_step"]
+        areas = panel.stackplot([point["instruction"] for point in points],
+                                [[point["by_class"][name] / size for point in points] for name in CLASSES], colors=COLOURS, step="post")
+        line = panel.axhline((planned["reserved_per_rank"] + planned["host_per_rank"]) / size, color="black", linewidth=1, linestyle="--")
+        panel.set_title(short_name(record), fontsize=7)
+    figure.supxlabel("instruction of the step", fontsize=8)
+    figure.supylabel(f"{unit} of one rank", fontsize=8)
+    add_legend(figure, 4, [*areas, line], [*CLASSES, "reserved, with the host's"])
     return figure
 
 
-def resident_over_steps(records, raws):
-    figure, axes = plt.subplots(figsize=(6.4, 4))
-    for record, raw in zip(records, raws):
-        axes.plot([step["step"] for step in raw["steps"]], [step["memory"]["rss"] / 2**20 for step in raw["steps"]],
-                  label=f"{record['strategy']} b{record['batch']} a{record['accumulate']}", linewidth=1)
-    axes.set_xlabel("step")
-    axes.set_ylabel("MiB of the process (resident)")
-    axes.set_ylim(bottom=0)
-    axes.set_title("memory over the run")
-    axes.legend(fontsize=6)
+def memory_over_run(records, raws):
+    """A panel for each configuration, all on one scale."""
+    shown = sorted(zip(records, raws), key=lambda pair: -pair[0]["rss_peak"])[:MOST_PANELS]
+    unit, size = unit_of([record["rss_peak"] for record, _ in shown])
+    figure, grid = panels(len(shown))
+    grid[0].set_ylim(0, 1.1 * shown[0][0]["rss_peak"] / size)  # the axes are shared
+    for panel, (record, raw) in zip(grid, shown):
+        panel.plot([step["step"] for step in raw["steps"]], [step["memory"]["rss"] / size for step in raw["steps"]], color=COLOURS[0],
+                   linewidth=1)
+        panel.set_title(short_name(record), fontsize=7)
+    figure.supxlabel("step", fontsize=8)
+    figure.supylabel(f"{unit} of the process (resident)", fontsize=8)
     return figure
 
 
 def draw(records, raws, folder, is_plan):
-    """Writes the charts of the configurations that worked. Returns (file name, caption) in order."""
+    """Writes the charts of the configurations that worked, in every format. Returns (file name without its end, caption) in order."""
     how = "predicted" if is_plan else "measured"
+    device = f"{records[0]['device_memory'] / 2**30:.1f} GiB"
     charts = [
-        ("tokens-per-second.png", f"Tokens per second by batch size, {how}",
-         lambda: by_batch(records, lambda r: r["tokens_per_second"], "tokens per second, all ranks", "throughput")),
-        ("memory.png", "Memory that one rank reserves, by batch size; planned, which is what is allocated",
-         lambda: by_batch(records, lambda r: r["memory_reserved"] / 2**20, "MiB of one rank", "memory")),
-        ("communication.png", f"Communication of one step, {how}: exposed (computation waits for it) and hidden (beside "
-                              "computation)",
+        ("tokens-per-second", f"Tokens per second by batch size, {how}",
+         lambda: by_batch(records, lambda r: r["tokens_per_second"], "tokens per second, all ranks")),
+        ("flops-per-second", f"FLOP of the model per second by batch size, {how}",
+         lambda: by_batch(records, lambda r: r["flops_per_second"] / 1e12, "TFLOP/s, all ranks")),
+        ("memory", "Memory that one rank takes of its device, by batch size; planned, which is what is allocated, with an estimate for "
+                   f"libraries of GPUs. A device has {device}", lambda: memory(records)),
+        ("communication", f"Communication of one step, {how}: exposed (computation waits for it) and hidden (beside computation)",
          lambda: stacked(records, (("exposed_communication_seconds", "exposed", "#dc2626"),
-                                   ("hidden_communication_seconds", "hidden", "#059669")), "communication")),
-        ("utilisation.png", f"Utilisation over batch and accumulation, {how}", lambda: heat_map(records)),
-        ("step-time.png", f"Where a step's time goes, {how}", lambda: stacked(records, PARTS, "one step")),
-        ("memory-over-step.png", "Memory within a step by class, planned; the configuration of each strategy that needs most",
-         lambda: memory_over_time(records, raws))]
+                                   ("hidden_communication_seconds", "hidden", "#059669")))),
+        ("utilisation", f"Utilisation over batch and accumulation, {how}, in percent of the target's peak", lambda: heat_map(records)),
+        ("step-time", f"Where a step's time goes, {how}", lambda: stacked(records, PARTS)),
+        ("memory-over-step", "Memory within a step by class, planned; of each combination the configuration that needs most",
+         lambda: memory_over_step(records, raws))]
     if not is_plan:
-        charts.append(("memory-over-run.png", "Resident memory of the process over the run, measured",
-                       lambda: resident_over_steps(records, raws)))
+        of = f"; the {MOST_PANELS} of {len(records)} configurations that took most" if len(records) > MOST_PANELS else ""
+        charts.append(("memory-over-run", f"Resident memory of the process over the run, measured{of}", lambda: memory_over_run(records, raws)))
     for name, _, chart in charts:
         figure = chart()
-        figure.savefig(os.path.join(folder, name), bbox_inches="tight")
+        for kind, undated in FORMATS.items():
+            figure.savefig(os.path.join(folder, f"{name}.{kind}"), bbox_inches="tight", metadata=undated)
         plt.close(figure)
     return [(name, caption) for name, caption, _ in charts]

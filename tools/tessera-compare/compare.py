@@ -62,6 +62,7 @@ def main(arguments):
     page.write(os.path.join(options.out, "index.html"), title, facts(options), records, options.out, drawn)
     print()
     print(page.terminal(records))
+    print("\n" + page.verdict(records))
     failed = len(records) - len(worked)
     print(f"\n{len(worked)} of {len(records)} configurations worked; see {os.path.join(options.out, 'index.html')}")
     return 1 if failed else 0

@@ -7,19 +7,40 @@ import shlex
 import subprocess
 
 
-class Configuration:
-    """One point of the grid."""
+# What a configuration is made of beside its sizes: the column of the results, which is also the flag of tessera-compile, and what one
+# of them is called.
+CHOICES = (("strategy", "strategy"), ("precision", "precision"), ("remat", "policy"), ("attention", "way"))
 
-    def __init__(self, strategy, batch, accumulate):
-        self.strategy, self.batch, self.accumulate = strategy, batch, accumulate
+
+class Configuration:
+    """One point of the grid. What was not asked for is None, and left to tessera-compile."""
+
+    def __init__(self, batch, accumulate, **choices):
+        self.batch, self.accumulate, self.choices = batch, accumulate, choices
+
+    @property
+    def chosen(self):
+        """(column, value) of each choice that was asked for."""
+        return [(column, value) for column, value in self.choices.items() if value is not None]
+
+    @property
+    def flags(self):
+        return [word for column, value in self.chosen for word in ("--" + column, value)]
 
     @property
     def name(self):
-        return f"{self.strategy}-b{self.batch}-a{self.accumulate}"
+        return "-".join([*(value.replace("/", "_") for _, value in self.chosen), f"b{self.batch}", f"a{self.accumulate}"])
 
     @property
     def label(self):
-        return f"{self.strategy}, batch {self.batch}, accumulate {self.accumulate}"
+        return ", ".join([*(value if column == "strategy" else f"{column} {value}" for column, value in self.chosen),
+                          f"batch {self.batch}", f"accumulate {self.accumulate}"])
+
+
+def short_name(record):
+    """How tables and charts call a configuration."""
+    chosen = [record[column] for column, _ in CHOICES if record[column]]
+    return " ".join([*chosen, f"b{record['batch']}", f"a{record['accumulate']}"])
 
 
 def positive(text):
@@ -35,11 +56,13 @@ def numbers(text):
     return values
 
 
-def strategies(text):
-    values = text.split(",")
-    if len(set(values)) != len(values):
-        raise argparse.ArgumentTypeError(f"'{text}' has a strategy twice")
-    return values
+def words(what):
+    def read(text):
+        values = text.split(",")
+        if len(set(values)) != len(values):
+            raise argparse.ArgumentTypeError(f"'{text}' has a {what} twice")
+        return values
+    return read
 
 
 def mesh(text):
@@ -55,16 +78,19 @@ def mesh(text):
 def parser():
     result = argparse.ArgumentParser(
         prog="tessera-compare", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compiles and runs a model under every combination of strategy, batch size and accumulation, and shows "
-                    "throughput, memory, communication and utilisation side by side.",
+        description="Compiles and runs a model under every combination of strategy, precision, recomputation, attention, batch size "
+                    "and accumulation, and shows throughput, memory, communication and utilisation side by side.",
         epilog="Examples:\n"
                "  tessera-compare model.onnx --strategies ddp,zero3 --batch-sizes 2,4,8 --accumulate 1,2,4 --ranks 2 \\\n"
-               "      --steps 50 --data text/ --out results/\n"
-               "  tessera-compare model.onnx --strategies ddp,zero3 --batch-sizes 8,16 --ranks 8 --plan-only \\\n"
-               "      --target h100x8 --out plan/")
-    result.add_argument("model", help="the model: .onnx, .onnxtxt or .mlir")
-    result.add_argument("--strategies", type=strategies, default=["ddp", "zero3"], metavar="LIST",
+               "      --seq 256 --steps 50 --data text/ --out results/\n"
+               "  tessera-compare model.onnx --strategies ddp,zero3 --precision fp32,bf16 --remat none,full \\\n"
+               "      --batch-sizes 8,16 --seq 1024 --ranks 8 --plan-only --target h100x8 --out plan/")
+    result.add_argument("model", help="the model: .pt2, .onnx, .onnxtxt or .mlir")
+    result.add_argument("--strategies", type=words("strategy"), default=["ddp", "zero3"], metavar="LIST", dest="strategy",
                         help="strategies of tessera-compile (default: ddp,zero3)")
+    for column, what in CHOICES[1:]:
+        result.add_argument("--" + column, type=words(what), default=[None], metavar="LIST",
+                            help=f"values of tessera-compile's --{column} (default: one, its default)")
     result.add_argument("--batch-sizes", type=numbers, required=True, metavar="LIST",
                         help="samples of one micro-batch, over all ranks")
     result.add_argument("--accumulate", type=numbers, default=[1], metavar="LIST",
@@ -89,13 +115,23 @@ def parser():
 
 
 def check_with_compiler(result, options):
-    """tessera-compile knows the strategies and what axes are for; it says so without compiling."""
-    for strategy in options.strategies:
-        command = [os.path.join(options.tools, "tessera-compile"), options.model, "--strategy", strategy, "--mesh",
-                   mesh_text(options.mesh), "--print-pipelines"]
-        run = subprocess.run(command, capture_output=True, text=True)
+    """tessera-compile knows what its flags take, what axes are for and what sizes the model leaves open."""
+    base = [os.path.join(options.tools, "tessera-compile"), options.model, "--mesh", mesh_text(options.mesh)]
+
+    def check(*flags):
+        run = subprocess.run([*base, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
         if run.returncode:
             result.error(run.stderr.strip().removeprefix("tessera-compile: error: "))
+
+    for column, _ in CHOICES:
+        for value in getattr(options, column):
+            if value is not None:
+                check("--" + column, value, "--print-pipelines")
+    check("--batch", str(options.batch_sizes[0]), *size_flags(options), "--compile-to=import", *options.compile_flags)
+
+
+def size_flags(options):
+    return ["--seq", str(options.seq)] if options.seq else []
 
 
 def mesh_text(axes):
@@ -147,5 +183,6 @@ def parse(arguments):
 
 
 def grid(options):
-    return [Configuration(*point)
-            for point in itertools.product(options.strategies, options.batch_sizes, options.accumulate)]
+    points = itertools.product(*(getattr(options, column) for column, _ in CHOICES), options.batch_sizes, options.accumulate)
+    return [Configuration(batch, accumulate, **{column: value for (column, _), value in zip(CHOICES, chosen)})
+            for *chosen, batch, accumulate in points]

@@ -5,15 +5,17 @@ import os
 import statistics
 import subprocess
 
-from configurations import mesh_text
+from configurations import CHOICES, mesh_text, size_flags
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
 
 # The columns of the CSV, in order. Seconds are of one step; bytes are of one rank.
 COLUMNS = (
-    "strategy", "batch", "accumulate", "ranks", "status", "tokens_per_second", "step_seconds", "compute_seconds",
+    *(column for column, _ in CHOICES), "batch", "accumulate", "ranks", "status", "fits", "tokens_per_second",
+    "flops_per_second", "step_seconds", "compute_seconds",
     "exposed_communication_seconds", "hidden_communication_seconds", "data_wait_seconds", "host_seconds", "utilisation",
-    "memory_reserved", "memory_peak", "rss_peak", "communication_bytes", "communication_minimum_bytes", "loss",
+    "memory_reserved", "memory_libraries", "memory_host", "memory_peak", "device_memory", "rss_peak",
+    "communication_bytes", "communication_minimum_bytes", "loss",
     "predicted_step_seconds", "predicted_tokens_per_second", "predicted_exposed_seconds", "predicted_hidden_seconds", "error")
 
 
@@ -40,11 +42,9 @@ def compile_one(options, configuration, folder):
     """The report of the compiler; leaves an artifact unless only planning."""
     report = os.path.join(folder, "report.json")
     mesh = mesh_text(options.mesh)
-    command = [os.path.join(options.tools, "tessera-compile"), options.model, "--strategy", configuration.strategy,
+    command = [os.path.join(options.tools, "tessera-compile"), options.model, *configuration.flags,
                "--batch", str(configuration.batch), "--accumulate", str(configuration.accumulate), "--mesh", mesh,
-               f"--report={report}", "--target", options.target, *options.compile_flags]
-    if options.seq:
-        command += ["--seq", str(options.seq)]
+               f"--report={report}", "--target", options.target, *size_flags(options), *options.compile_flags]
     if not options.plan_only:
         command += ["-o", os.path.join(folder, "step.tessera")]
     call(command, options.timeout, os.path.join(folder, "log.txt"))
@@ -108,6 +108,9 @@ def shares_of_trace(trace):
 def planned(record, report):
     step, memory = report["step"], report["memory"]
     record.update(memory_reserved=memory["reserved_per_rank"], memory_peak=memory["peak_per_rank"],
+                  memory_libraries=memory["libraries_per_rank"], memory_host=memory["host_per_rank"],
+                  device_memory=int(memory["device_memory"]),
+                  fits="yes" if memory["reserved_per_rank"] + memory["libraries_per_rank"] <= memory["device_memory"] else "no",
                   communication_bytes=sum(row["wire_bytes_per_rank"] for row in report["collectives"]),
                   communication_minimum_bytes=sum(row["minimum_wire_bytes_per_rank"] for row in report["collectives"]),
                   predicted_step_seconds=step["seconds"], predicted_tokens_per_second=report["tokens_per_second"],
@@ -118,7 +121,8 @@ def planned(record, report):
 def from_report(record, report):
     """What the cost model says stands where a run's figures would."""
     step = report["step"]
-    record.update(step_seconds=step["seconds"], tokens_per_second=report["tokens_per_second"],
+    record.update(step_seconds=step["seconds"], flops_per_second=report["model_flops_per_step"] / step["seconds"],
+                  tokens_per_second=report["tokens_per_second"],
                   compute_seconds=step["compute_seconds"],
                   exposed_communication_seconds=step["exposed_communication_seconds"],
                   hidden_communication_seconds=step["hidden_communication_seconds"], data_wait_seconds=0.0, host_seconds=0.0,
@@ -135,7 +139,8 @@ def from_run(record, report, steps, trace, warmup):
     traced_seconds = [step["step_seconds"] for step in steps if step["step"] in traced_steps]
     scale = seconds / statistics.mean(traced_seconds) if traced_seconds else 1.0
     compute = max(0.0, min(traced_compute * scale, seconds - exposed - data))
-    record.update(step_seconds=seconds, tokens_per_second=report["tokens_per_step"] / seconds, compute_seconds=compute,
+    record.update(fits="yes", step_seconds=seconds, flops_per_second=report["model_flops_per_step"] / seconds,
+                  tokens_per_second=report["tokens_per_step"] / seconds, compute_seconds=compute,
                   exposed_communication_seconds=exposed, hidden_communication_seconds=traced_hidden * scale,
                   data_wait_seconds=data, host_seconds=max(0.0, seconds - compute - exposed - data),
                   utilisation=report["model_flops_per_step"] / seconds / report["peak_flops_per_second"],
@@ -147,7 +152,7 @@ def measure(options, configuration):
     folder = os.path.join(options.out, "runs", configuration.name)
     os.makedirs(folder)
     record = dict.fromkeys(COLUMNS)
-    record.update(strategy=configuration.strategy, batch=configuration.batch, accumulate=configuration.accumulate,
+    record.update(configuration.choices, batch=configuration.batch, accumulate=configuration.accumulate,
                   ranks=options.ranks, status="ok")
     raw = {"configuration": configuration.name}
     try:

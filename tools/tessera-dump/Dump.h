@@ -46,8 +46,10 @@ std::string groupText(const Artifact &artifact, int64_t group);
 std::string summaryText(const Artifact &artifact);
 Json summaryJson(const Artifact &artifact);
 
-/// `columns`: width of the timeline.
+/// `columns`: width of the timeline of each slot; 0: no slots.
 std::string memoryText(const Artifact &artifact, size_t program = trainingProgram, int columns = 48);
+/// The `count` largest slots that are live at the peak, of the device and of the host.
+std::string largestText(const Artifact &artifact, size_t program, int count);
 Json memoryJson(const Artifact &artifact, size_t program = trainingProgram);
 
 /// How attention is computed over sequence axes, how positions are dealt, and why: of each way that was compared its

@@ -35,6 +35,27 @@ static std::string timeline(const artifact::Slot &slot, size_t numInstructions, 
   return text;
 }
 
+std::string largestText(const Artifact &artifact, size_t number, int count) {
+  const artifact::Package &package = artifact.package();
+  const artifact::Program &program = artifact.program(number);
+  const uint32_t moment = memoryPlan(package, program).peakInstruction;
+  std::vector<const artifact::Slot *> slots;
+  for (const artifact::Slot *slot : sortedSlots(program))
+    if (slot->first_instruction() <= moment && moment <= slot->last_instruction())
+      slots.push_back(slot);
+  std::stable_sort(slots.begin(), slots.end(),
+                   [](const artifact::Slot *a, const artifact::Slot *b) { return a->bytes() > b->bytes(); });
+  const size_t shown = std::min<size_t>(slots.size(), count);
+  std::string text = fmt::format("largest of {} slots that are live at the peak (instruction {})\n", slots.size(), moment);
+  for (size_t i = 0; i < shown; ++i) {
+    const bool isOnHost = package.arenas()->Get(slots[i]->arena())->kind() == artifact::ArenaKind::Host;
+    text += fmt::format("  {:>10} {:<6} {:<13} {:>6}-{:<6} {}\n", formatBytes(slots[i]->bytes()),
+                        isOnHost ? "host" : "device", toString(slots[i]->memory_class()), slots[i]->first_instruction(),
+                        slots[i]->last_instruction(), slotName(*slots[i]));
+  }
+  return text;
+}
+
 std::string memoryText(const Artifact &artifact, size_t number, int columns) {
   const artifact::Package &package = artifact.package();
   const artifact::Program &program = artifact.program(number);
@@ -59,8 +80,11 @@ std::string memoryText(const Artifact &artifact, size_t number, int columns) {
   text += "\n\narenas\n";
   if (package.arenas())
     for (const artifact::Arena *arena : *package.arenas())
-      text +=
-          fmt::format("  {:<20} {:<14} {:>14} bytes\n", arena->name()->str(), toString(arena->kind()), arena->bytes());
+      text += fmt::format("  {:<20} {:<6} {:<12} {:>10} ({} bytes)\n", arena->name()->str(),
+                          arena->kind() == artifact::ArenaKind::Host ? "host" : "device", toString(arena->kind()),
+                          formatBytes(arena->bytes()), arena->bytes());
+  if (columns == 0)
+    return text;
   text += fmt::format("\nslots (live from instruction to instruction, of {})\n", numInstructions);
   uint32_t arena = UINT32_MAX;
   for (const artifact::Slot *slot : sortedSlots(program)) {

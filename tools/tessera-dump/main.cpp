@@ -26,6 +26,7 @@ int fail(const Status &status) {
 } // namespace
 
 int main(int argc, char **argv) {
+  int top = 0;
   /// Of what does not depend on the program.
   auto ofAll = [](auto *function) {
     return [function](const Artifact &artifact, size_t) { return function(artifact); };
@@ -34,7 +35,11 @@ int main(int argc, char **argv) {
       {"--summary", "summary", "What the artifact is, in one screen (the default)", ofAll(dump::summaryText),
        ofAll(dump::summaryJson)},
       {"--memory", "memory", "Planned memory by class, arena and slot, with lifetimes",
-       [](const Artifact &artifact, size_t program) { return dump::memoryText(artifact, program); }, dump::memoryJson},
+       [&top](const Artifact &artifact, size_t program) {
+         return top > 0 ? dump::memoryText(artifact, program, 0) + "\n" + dump::largestText(artifact, program, top)
+                        : dump::memoryText(artifact, program);
+       },
+       dump::memoryJson},
       {"--schedule", "schedule",
        "The instructions with streams, events and sources; why attention over sequence axes is as it is",
        dump::scheduleText, dump::scheduleJson},
@@ -59,6 +64,9 @@ int main(int argc, char **argv) {
     app.add_flag(section.flag, section.chosen, section.help);
   app.add_option("--program", programName,
                  "The program that memory, schedule and collectives are shown of (default: the training)");
+  app.add_option("--top", top, "With --memory: this many of the largest slots that are live at the peak, and not all slots")
+      ->needs("--memory")
+      ->check(CLI::PositiveNumber);
   app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");
   app.add_option("--write-code", codePath, "Writes the generated code to this file");
   app.add_flag("--json", asJson, "The chosen sections as one JSON object");

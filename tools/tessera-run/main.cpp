@@ -1,5 +1,6 @@
 //===- main.cpp - tessera-run: trains a compiled step -----------------------===//
 
+#include "runtime/data/Samples.h"
 #include "runtime/step/Trainer.h"
 #include "tools/common/CommandLine.h"
 #include "tools/tessera-run/Signals.h"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace {
 /// A whole number that fits its type: CLI11 gives the nearest one that does, and -1 as the largest without a sign.
@@ -41,6 +43,15 @@ CLI::Validator amount(double most) {
 /// An empty name is an unset variable of a script rather than a wish.
 CLI::Validator someName() {
   return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
+}
+
+/// What the artifact trains on, in lines of its own; nothing if it cannot be read, which is another matter.
+std::string wantedBy(const std::string &path) {
+  auto artifact = tessera::Artifact::open(path);
+  if (!artifact.isOk())
+    return "";
+  auto specs = tessera::batchSpecs(**artifact);
+  return specs.isOk() ? "\n'" + path + "' takes " + tessera::describeWantedData(*specs) : "";
 }
 } // namespace
 
@@ -213,7 +224,8 @@ int main(int argc, char **argv) {
                             ".safetensors)"),
         std::pair("--out", "a folder for metrics, checkpoints and final weights")})
     if (!options.evalOnly && app.count(name) == 0)
-      return tessera::failUsage(app, std::string(name) + " is required, " + what);
+      return tessera::failUsage(app, std::string(name) + " is required, " + what +
+                                         (std::string_view(name) == "--data" ? wantedBy(options.artifact) : ""));
 
   options.shuffle = order == "shuffled";
   options.readsBytes = tokenizer == "bytes";

@@ -84,7 +84,7 @@ TEST(Reader, NamesWhatIsWrongWithTheHeader) {
   const std::vector<uint8_t> good = test::serialise(sample().package);
   std::vector<uint8_t> bytes = good;
   bytes[0] = 'X';
-  EXPECT_EQ(messageOf(bytes), "artifact 'x': not a Tessera artifact (wrong magic bytes)");
+  EXPECT_EQ(messageOf(bytes), "artifact 'x': not an artifact of tessera-compile (wrong magic bytes)");
   bytes = good;
   bytes[8] = 77;
   const std::string reads = std::to_string(artifact::formatVersion);

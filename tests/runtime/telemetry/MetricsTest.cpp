@@ -80,6 +80,16 @@ TEST(Metrics, ProgressLineIsShort) {
   EXPECT_LE(line.size(), 120u);
 }
 
+TEST(Metrics, DurationsHaveTwoParts) {
+  EXPECT_EQ(formatDuration(0.4), "0s");
+  EXPECT_EQ(formatDuration(59.9), "59s");
+  EXPECT_EQ(formatDuration(65), "1m05s");
+  EXPECT_EQ(formatDuration(2 * 3600 + 3 * 60), "2h03m");
+  EXPECT_EQ(formatDuration(3 * 86400 + 4 * 3600), "3d04h");
+  EXPECT_EQ(formatDuration(-1), "0s");
+  EXPECT_EQ(formatDuration(1e300), formatDuration(1e12));
+}
+
 TEST(Metrics, ProcessMemoryIsKnown) {
   ProcessMemory memory = processMemory();
   EXPECT_GT(memory.resident, 1u << 20);

@@ -68,7 +68,7 @@ TEST(TensorBoard, ABeginWhereARunHasBeenIsMarked) {
 }
 
 TEST(StageMemory, OneEntryPerRank) {
-  auto json = nlohmann::json::parse(stageToJson("after warm-up", 1, {{10, 30, 40, {50, 60}}, {11, 31, 41, {51, 61}}}));
+  auto json = nlohmann::json::parse(stageToJson("after warm-up", 1, {{10, 30, 40, 7, {50, 60}}, {11, 31, 41, 8, {51, 61}}}));
   EXPECT_EQ(json["stage"], "after warm-up");
   EXPECT_EQ(json["step"], 1);
   ASSERT_EQ(json["ranks"].size(), 2u);
@@ -76,6 +76,7 @@ TEST(StageMemory, OneEntryPerRank) {
   EXPECT_EQ(json["ranks"][1]["allocated"], 11);
   EXPECT_EQ(json["ranks"][1]["peak"], 31);
   EXPECT_EQ(json["ranks"][1]["reserved"], 41);
+  EXPECT_EQ(json["ranks"][1]["host"], 8);
   EXPECT_EQ(json["ranks"][0]["rss_peak"], 60);
 }
 

@@ -69,6 +69,11 @@ TEST_F(DumpTest, MemoryHasClassesSlotsAndTimeline) {
   expectLine(text, "reserved 1.00 KiB (1024 bytes), peak at instruction 4; 34.8 % of the reserved bytes");
   expectLine(text, "0-4      #####... gathered h.0");
   expectLine(text, "4-6      ....###. product");
+  EXPECT_EQ(memoryText(*artifact, trainingProgram, 0).find("gathered h.0"), std::string::npos);
+  std::string largest = largestText(*artifact, trainingProgram, 1);
+  EXPECT_EQ(largest.rfind("largest of 5 slots that are live at the peak (instruction 4)\n", 0), 0u) << largest;
+  EXPECT_EQ(std::count(largest.begin(), largest.end(), '\n'), 2);
+  expectLine(largest, "     128 B device communication      0-4      gathered h.0");
   Json json = memoryJson(*artifact);
   EXPECT_EQ(json["slots"].size(), 6u);
   EXPECT_EQ(json["slots"][5]["name"], "product");
