@@ -198,7 +198,7 @@ def ranges_of_dimensions(test, folder):
         return
     program = tessera.export(Neighbours(), (tokens(),), dynamic={"tokens": {0: "batch", 1: "time"}})
     test.assertFalse([size for size in program.inputs["tokens"].shape if isinstance(size, int)])
-    program = tessera.export(Windows(), (tokens(),), dynamic="positions")
+    program = tessera.export(Windows(), (tokens(),))
     tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4, seq=7, loss="output:output")
 
 
@@ -215,10 +215,10 @@ def dimensions(test, folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         test.assertEqual(tessera.export(Net(), example(), dynamic={}).inputs["x"].shape, (4, 6))
-    opened = tessera.export(Words(), tokens(), dynamic="positions").inputs["tokens"].shape
+    opened = tessera.export(Words(), tokens()).inputs["tokens"].shape
     test.assertEqual([type(size) for size in opened], [str, str])
     with test.assertWarnsRegex(UserWarning, "the module fixes sizes that were to be open: dimension 1 of tokens is 5 in the"):
-        test.assertEqual(tessera.export(Words(5), tokens(), dynamic="positions").inputs["tokens"].shape[1], 5)
+        test.assertEqual(tessera.export(Words(5), tokens()).inputs["tokens"].shape[1], 5)
     test.assertIsInstance(tessera.export(Net(), (), kwargs={"x": example()}).inputs["x"].shape[0], str)
     for net, shape in ((Net("fixed"), (4, 6)), (Net(), (1, 6))):
         with warnings.catch_warnings(record=True) as notes:

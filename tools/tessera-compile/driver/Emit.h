@@ -22,6 +22,7 @@ using PhaseSnapshots = std::vector<std::pair<std::string, std::string>>;
 struct StepSize {
   double samples = 0;
   double tokens = 0; ///< positions of the targets
+  double positions = 0; ///< of one sample; 0 where no dimension counts them
   double flops = 0;
 };
 StepSize measureStep(mlir::ModuleOp module);
