@@ -27,10 +27,10 @@ struct StepMetrics {
   double loss = 0;
   std::optional<double> gradNorm;
   double learningRate = 0;
-  bool isSkipped = false; ///< The step changed nothing.
-  double seconds = 0;     ///< Of the whole step, data wait included.
-  double tokens = 0;      ///< Tokens (or samples) of the step, over all ranks.
-  double samples = 0;     ///< Of the step, over all ranks.
+  bool isSkipped = false;   ///< The step changed nothing.
+  double seconds = 0;       ///< Of the whole step, data wait included.
+  double tokens = 0;        ///< Tokens (or samples) of the step, over all ranks.
+  double samples = 0;       ///< Of the step, over all ranks.
   bool hasPositions = true; ///< A dimension of what the step reads counts positions: it has tokens.
   double dataWaitSeconds = 0;
   // Means over the ranks:

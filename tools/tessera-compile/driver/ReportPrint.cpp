@@ -96,9 +96,9 @@ void printTime(const StepReport &report, llvm::raw_ostream &out) {
   const double perStep = hasTokens ? report.size.tokens : report.size.samples;
   const double rate = time.total > 0 ? perStep / time.total : 0;
   out << "\n  " << countText(rate) << unit << "/s, " << countText(rate / static_cast<double>(report.ranks))
-      << " per rank; MFU "
-      << format("%.1f %%", 100 * report.mfu()) << " of " << countText(report.peakFlops) << "FLOP/s (" << report.dtype
-      << "); " << countText(report.size.flops) << "FLOP, " << countText(perStep) << unit << " per step\n";
+      << " per rank; MFU " << format("%.1f %%", 100 * report.mfu()) << " of " << countText(report.peakFlops)
+      << "FLOP/s (" << report.dtype << "); " << countText(report.size.flops) << "FLOP, " << countText(perStep) << unit
+      << " per step\n";
 }
 } // namespace
 
