@@ -233,6 +233,52 @@ def dimensions(test, folder):
     refused(test, "dynamic opens dimension 2 of x", Net(), example(), dynamic={"x": {2: "samples"}})
 
 
+class Pixels(torch.nn.Module):
+    """A head of images of bytes, with the channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(3, 5)
+
+    def forward(self, image):
+        return self.head(image.float().mean((1, 2)))
+
+
+@case
+def images_are_no_sequences(test, folder):
+    for dtype in (torch.uint8, torch.int64, torch.float32):
+        program = tessera.export(Pixels(), torch.ones((4, 6, 7, 3), dtype=dtype))
+        test.assertEqual(program.inputs["image"].shape[1:], (6, 7, 3))
+        test.assertIsInstance(program.inputs["image"].shape[0], str)
+    report = tessera.report(program, batch=4)
+    test.assertIn("samples/s", str(report))
+    test.assertNotIn("tokens", str(report))
+    artifact = tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4)
+    with test.assertRaises(tessera.ToolError) as caught:
+        tessera.train(artifact, {"pixels": numpy.ones((4, 6, 7, 3)), "targets": numpy.zeros(4, int)}, steps=1,
+                      out=os.path.join(folder, "run"))
+    test.assertIn("array 'image' is missing; it has 'pixels', 'targets'", caught.exception.reason)
+
+
+class DynamicCache:
+    """What language models of transformers return besides their logits."""
+
+
+class Caching(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(x), DynamicCache()
+
+
+@case
+def caches_in_outputs(test, folder):
+    refused(test, "DynamicCache'> in output; a program returns tensors: of a language model set model.config.use_cache = False",
+            Caching(), example())
+
+
 @case
 def files(test, folder):
     program, path = tessera.export(Net(), example()), os.path.join(folder, "net.pt2")
