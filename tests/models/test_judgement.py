@@ -1,5 +1,5 @@
-"""The comparison of two trainings, what python -m tessera verify must not call different, and what it compares of a user's own example. The commands need a Python
-with torch: python3, or the one that TESSERA_TORCH_PYTHON names."""
+"""The comparison of two trainings, what python -m tessera verify must not call different, and what it compares of a user's own
+example. The commands need a Python with torch: python3, or the one that TESSERA_TORCH_PYTHON names."""
 
 import json
 import os

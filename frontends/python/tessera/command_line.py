@@ -80,8 +80,8 @@ The last line is the verdict. Exit status: 0 the same, 1 DIFFERENT, 2 could not 
   python -m tessera verify net.py:build --file net.onnx      (a file that was exported before, and its weights)
 
 Two fp32 programs add in different orders: losses may differ by 1e-5 of themselves and gradients by --tolerance of their
-largest element, and by more where PyTorch's own are as far from those in float64. Fresh weights are checked as they are; --perturb adds noise, so that no weight is special (no bias 0, no
-scale 1)."""
+largest element, and by more where PyTorch's own are as far from those in float64. Fresh weights are checked as they are;
+--perturb adds noise, so that no weight is special (no bias 0, no scale 1)."""
 
 
 def main(words, description):
