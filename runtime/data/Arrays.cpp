@@ -120,6 +120,17 @@ static std::string mismatch(const BatchSpec &spec, const ArrayEntry &array, int6
   return "";
 }
 
+/// "'a', 'b'": the names of the arrays, at most eight of them.
+static std::string namesOf(const ArrayMap &arrays) {
+  constexpr size_t most = 8;
+  std::string names;
+  size_t count = 0;
+  for (const auto &[name, entry] : arrays)
+    if (++count <= most)
+      names += (names.empty() ? "'" : ", '") + name + "'";
+  return count <= most ? names : names + ", … (" + std::to_string(count) + " in all)";
+}
+
 Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const std::vector<BatchSpec> &specs) {
   if (specs.empty())
     return TESSERA_ERROR(InvalidArgument, "the model has no inputs that data '" + path + "' could fill");
@@ -132,15 +143,19 @@ Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const 
 
   std::vector<ArrayEntry> chosen;
   std::string problems;
+  bool isMissing = false;
   int64_t numSamples = -1;
   for (const BatchSpec &spec : specs) {
     auto found = arrays.find(spec.name);
     std::string problem = found == arrays.end() ? "is missing" : mismatch(spec, found->second, numSamples);
+    isMissing |= found == arrays.end();
     if (!problem.empty())
       problems += (problems.empty() ? "array '" : "; array '") + spec.name + "' " + problem;
     else
       chosen.push_back(found->second);
   }
+  if (isMissing)
+    problems += arrays.empty() ? "; it has no arrays" : "; it has " + namesOf(arrays);
   if (!problems.empty())
     return TESSERA_ERROR(InvalidArgument, "data '" + path + "' does not fit the model: " + problems);
   return std::unique_ptr<SampleSource>(new ArraySamples(path, specs, std::move(chosen), std::move(storage)));

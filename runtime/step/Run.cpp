@@ -195,6 +195,8 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   record.isSkipped = nonFinite[0].hasSkipped();
   record.seconds = seconds;
   record.tokens = tokensPerStep;
+  record.samples = samplesPerStep;
+  record.hasPositions = hasPositions;
   RankTimes mean;
   double launcher = 0;
   double ranks = static_cast<double>(reports.size());

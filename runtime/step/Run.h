@@ -173,7 +173,8 @@ private:
   FaultInjection faults;
   uint64_t seed = 0;
   int lossResult = -1, normResult = -1, updatedResult = -1;
-  double tokensPerStep = 0, flopsPerStep = 0, peakFlops = 0;
+  double tokensPerStep = 0, samplesPerStep = 0, flopsPerStep = 0, peakFlops = 0;
+  bool hasPositions = false;               ///< A dimension of the batch counts positions.
   int processesOnHost = 1, rankOnHost = 0; ///< where each rank is a process
   ProcessMemory afterData;                 ///< when the data were open
 

@@ -92,6 +92,8 @@ Status Run::open() {
   TESSERA_ASSIGN_OR_RETURN(NonFinite policy, NonFinite::create(options.onNonFinite, updatedResult >= 0));
   flopsPerStep = modelNumber(*artifact, "flops_per_step");
   tokensPerStep = modelNumber(*artifact, "tokens_per_step");
+  samplesPerStep = modelNumber(*artifact, "samples_per_step");
+  hasPositions = modelNumber(*artifact, "positions_per_sample") > 0;
   // Of a GPU it is known from the target file that the artifact was compiled with.
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())

@@ -46,6 +46,7 @@ std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memor
     json["skipped"] = true;
   json["step_seconds"] = number(metrics.seconds);
   json["tokens_per_second"] = number(metrics.tokensPerSecond());
+  json["samples_per_second"] = number(metrics.samplesPerSecond());
   json["data_wait_seconds"] = number(metrics.dataWaitSeconds);
   json["compute_seconds"] = number(metrics.computeSeconds);
   if (metrics.exposedCommunicationSeconds)
@@ -97,8 +98,10 @@ std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const M
                                  totalSteps, withoutSignOfNan(metrics.loss));
   if (metrics.gradNorm)
     line += fmt::format(" | norm {:.3g}", withoutSignOfNan(*metrics.gradNorm));
-  line += fmt::format(" | lr {:.2e} | {} tok/s | {:.0f} ms", metrics.learningRate,
-                      shortCount(metrics.tokensPerSecond()), metrics.seconds * 1e3);
+  line += fmt::format(" | lr {:.2e} | {} | {:.0f} ms", metrics.learningRate,
+                      metrics.hasPositions ? shortCount(metrics.tokensPerSecond()) + " tok/s"
+                                           : shortCount(metrics.samplesPerSecond()) + " samples/s",
+                      metrics.seconds * 1e3);
   if (metrics.seconds > 0 && metrics.dataWaitSeconds > 0.02 * metrics.seconds)
     line += fmt::format(" | data {:.0f}%", 100 * metrics.dataWaitSeconds / metrics.seconds);
   if (auto mfu = metrics.mfu())

@@ -27,9 +27,11 @@ struct StepMetrics {
   double loss = 0;
   std::optional<double> gradNorm;
   double learningRate = 0;
-  bool isSkipped = false; ///< The step changed nothing.
-  double seconds = 0;     ///< Of the whole step, data wait included.
-  double tokens = 0;      ///< Tokens (or samples) of the step, over all ranks.
+  bool isSkipped = false;   ///< The step changed nothing.
+  double seconds = 0;       ///< Of the whole step, data wait included.
+  double tokens = 0;        ///< Tokens (or samples) of the step, over all ranks.
+  double samples = 0;       ///< Of the step, over all ranks.
+  bool hasPositions = true; ///< A dimension of what the step reads counts positions: it has tokens.
   double dataWaitSeconds = 0;
   // Means over the ranks:
   double computeSeconds = 0;
@@ -41,6 +43,7 @@ struct StepMetrics {
   ProcessMemory process;
 
   double tokensPerSecond() const { return seconds > 0 ? tokens / seconds : 0; }
+  double samplesPerSecond() const { return seconds > 0 ? samples / seconds : 0; }
   /// Model FLOP/s over peak FLOP/s.
   std::optional<double> mfu() const;
 };

@@ -110,6 +110,7 @@ Status TensorBoardWriter::write(const StepMetrics &metrics, const MemorySummary 
   add("train/grad_norm", metrics.gradNorm);
   add("train/lr", metrics.learningRate);
   add("speed/tokens_per_second", metrics.tokensPerSecond());
+  add("speed/samples_per_second", metrics.samplesPerSecond());
   add("speed/mfu", metrics.mfu());
   add("time/step_seconds", metrics.seconds);
   add("time/compute_seconds", metrics.computeSeconds);

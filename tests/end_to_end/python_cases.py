@@ -198,7 +198,7 @@ def ranges_of_dimensions(test, folder):
         return
     program = tessera.export(Neighbours(), (tokens(),), dynamic={"tokens": {0: "batch", 1: "time"}})
     test.assertFalse([size for size in program.inputs["tokens"].shape if isinstance(size, int)])
-    program = tessera.export(Windows(), (tokens(),), dynamic="positions")
+    program = tessera.export(Windows(), (tokens(),))
     tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4, seq=7, loss="output:output")
 
 
@@ -215,10 +215,10 @@ def dimensions(test, folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         test.assertEqual(tessera.export(Net(), example(), dynamic={}).inputs["x"].shape, (4, 6))
-    opened = tessera.export(Words(), tokens(), dynamic="positions").inputs["tokens"].shape
+    opened = tessera.export(Words(), tokens()).inputs["tokens"].shape
     test.assertEqual([type(size) for size in opened], [str, str])
     with test.assertWarnsRegex(UserWarning, "the module fixes sizes that were to be open: dimension 1 of tokens is 5 in the"):
-        test.assertEqual(tessera.export(Words(5), tokens(), dynamic="positions").inputs["tokens"].shape[1], 5)
+        test.assertEqual(tessera.export(Words(5), tokens()).inputs["tokens"].shape[1], 5)
     test.assertIsInstance(tessera.export(Net(), (), kwargs={"x": example()}).inputs["x"].shape[0], str)
     for net, shape in ((Net("fixed"), (4, 6)), (Net(), (1, 6))):
         with warnings.catch_warnings(record=True) as notes:
@@ -231,6 +231,52 @@ def dimensions(test, folder):
     refused(test, "", Net("fixed"), example(), dynamic={"x": {0: "samples"}})
     refused(test, "dynamic names the input y", Net(), example(), dynamic={"y": {0: "samples"}})
     refused(test, "dynamic opens dimension 2 of x", Net(), example(), dynamic={"x": {2: "samples"}})
+
+
+class Pixels(torch.nn.Module):
+    """A head of images of bytes, with the channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(3, 5)
+
+    def forward(self, image):
+        return self.head(image.float().mean((1, 2)))
+
+
+@case
+def images_are_no_sequences(test, folder):
+    for dtype in (torch.uint8, torch.int64, torch.float32):
+        program = tessera.export(Pixels(), torch.ones((4, 6, 7, 3), dtype=dtype))
+        test.assertEqual(program.inputs["image"].shape[1:], (6, 7, 3))
+        test.assertIsInstance(program.inputs["image"].shape[0], str)
+    report = tessera.report(program, batch=4)
+    test.assertIn("samples/s", str(report))
+    test.assertNotIn("tokens", str(report))
+    artifact = tessera.compile(program, os.path.join(folder, "net.tessera"), batch=4)
+    with test.assertRaises(tessera.ToolError) as caught:
+        tessera.train(artifact, {"pixels": numpy.ones((4, 6, 7, 3)), "targets": numpy.zeros(4, int)}, steps=1,
+                      out=os.path.join(folder, "run"))
+    test.assertIn("array 'image' is missing; it has 'pixels', 'targets'", caught.exception.reason)
+
+
+class DynamicCache:
+    """What language models of transformers return besides their logits."""
+
+
+class Caching(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(x), DynamicCache()
+
+
+@case
+def caches_in_outputs(test, folder):
+    refused(test, "DynamicCache'> in output; a program returns tensors: of a language model set model.config.use_cache = False",
+            Caching(), example())
 
 
 @case

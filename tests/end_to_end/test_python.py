@@ -1,6 +1,7 @@
 """The Python package: keywords and flags, errors of the tools, a training and its metrics; and with a Python that has torch
 (python3, or the one that TESSERA_TORCH_PYTHON names), programs exported, saved, checked and trained."""
 
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from harness import BIN, MODELS, ROOT, TORCH_PYTHON, ToolTest, torch_has, with_p
 
 import tessera
 from tessera import options, tools
+from tessera.progress import Progress
 from tessera.run import Run
 
 MODEL = os.path.join(MODELS, "mlp.dynamo18.onnx")
@@ -119,6 +121,19 @@ class Tools(ToolTest):
         self.assertTrue(np.isnan(run.losses[1]))
         self.assertEqual([record["eval_loss"] for record in run.evaluations], [1.5])
         self.assertEqual((run.checkpoints, run.weights), ([], None))
+
+
+class Shown(unittest.TestCase):
+    """What a training shows where there is no terminal."""
+
+    def test_lines_of_steps(self):
+        stream, now = io.StringIO(), iter([0, 1, 2, 3, 4, 13, 14, 15])
+        progress = Progress(stream, interval=10, clock=lambda: next(now))
+        for line in ("data: 3 files", *(f"step {step}/200 | loss 2.0 | 5 ms" for step in (1, 2, 3, 12, 13, 200))):
+            progress.line(line + "\n")
+        self.assertEqual(stream.getvalue().splitlines(), [
+            "data: 3 files", "step 1/200 | loss 2.0 | 5 ms | 0:00:02 passed",
+            "step 12/200 | loss 2.0 | 5 ms | 0:00:13 passed, 0:03:08 left", "step 200/200 | loss 2.0 | 5 ms | 0:00:15 passed"])
 
 
 @unittest.skipUnless(torch_has("torch"), "no Python with torch (TESSERA_TORCH_PYTHON)")

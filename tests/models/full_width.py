@@ -62,7 +62,7 @@ def write(name, path):
     with tessera.no_weights():
         made = zoo.FULL[name]()
     made.model.train()
-    program = tessera.export(made.model, made.inputs, dynamic="positions")
+    program = tessera.export(made.model, made.inputs)
     program.save(path)
     seconds = time.time() - start
     compressed = archives.packed(archives.entries(path))

@@ -33,7 +33,7 @@ import zoo  # noqa: E402
 from catalogue.recording import save_arrays  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tessera import names as naming  # noqa: E402
-from tessera import compare, targets, training  # noqa: E402
+from tessera import compare, targets, training, twin  # noqa: E402
 from tessera.dimensions import axes_of  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
 from tessera.hyper import hyper_flags  # noqa: E402
@@ -106,7 +106,7 @@ def write_training(folder, name, model, inputs, names, kind, found):
     data = data_for(model, inputs, names, loss, padding)
     with without_dropout(model):
         want = training.reference(model, inputs, names, found["outputs"], data, loss, STEPS)
-        noise = training.rounding(model, inputs, names, found["outputs"], data, loss, STEPS, want.gradients)
+        noise = twin.rounding(model, inputs, names, found["outputs"], data, loss, STEPS, want.gradients)
     save_file(weights_of(model, found), os.path.join(folder, "weights.safetensors"))
     save_arrays(want.gradients, os.path.join(folder, "gradients.safetensors"))
     save_arrays(data, os.path.join(folder, "data.safetensors"))
@@ -140,7 +140,7 @@ def strip(exported):
 
 def plain_export(model, inputs, names):
     """What torch.onnx.export(dynamo=True) writes of the module."""
-    dimensions = tuple({axis: torch.export.Dim.AUTO for axis in axes_of(x)} for x in inputs)
+    dimensions = tuple({axis: torch.export.Dim.AUTO for axis in axes} for axes in axes_of(inputs))
     with tempfile.TemporaryDirectory() as place, exporters.quiet(), without_dropout(model):
         program = torch.onnx.export(model, inputs, input_names=names, dynamic_shapes=dimensions, dynamo=True)
         program.save(os.path.join(place, "model.onnx"))

@@ -42,7 +42,7 @@ def main():
         model, inputs, names, _ = record.build(name)
         try:
             with without_dropout(model):
-                program = tessera.export(model, inputs, dynamic="positions", check=False).program
+                program = tessera.export(model, inputs, check=False).program
         except tessera.ExportError as why:
             print(f"{name}: not exported: {str(why)[:200]}")
             continue

@@ -34,7 +34,7 @@ def main():
             made = zoo.causal("LlamaConfig", 8192, **settings)()
         made.model.train()
         path = os.path.join(options.folder, name + ".pt2")
-        tessera.export(made.model, made.inputs, dynamic="positions").save(path)
+        tessera.export(made.model, made.inputs).save(path)
         packed = archives.packed([(entry, archives.without_folders(entry, data)) for entry, data in archives.entries(path)])
         with open(path, "wb") as file:
             file.write(packed)

@@ -1,4 +1,4 @@
-"""python -m tessera verify and the comparison under it: what must count as different does. The command's own tests need a
+"""python -m tessera verify: what must count as different does (the comparison under it: test_judgement.py). The command's own tests need a
 Python with torch and onnx: python3, or the one that TESSERA_TORCH_PYTHON names."""
 
 import json
@@ -10,10 +10,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "end_to_end"))
-import numpy as np  # noqa: E402
 from harness import TORCH_PYTHON, ToolTest, torch_has, with_package  # noqa: E402
-from tessera import compare  # noqa: E402
-from tessera.tools import Training  # noqa: E402
 
 NET = '''
 import torch
@@ -249,54 +246,6 @@ if __name__ == "__main__":
 
 ENTRANCES = {"pt2": ["--via", "pt2"], "torchscript": ["--via", "onnx", "--exporter", "torchscript"],
              "dynamo": ["--via", "onnx", "--exporter", "dynamo"]}
-
-
-class Compare(unittest.TestCase):
-    """The verdict on small trainings that are made up."""
-
-    def verdict(self, losses=(2.0,), gradients=None, noise=None, **changed):
-        want = {"a": np.array([1.0, -2.0]), "b": np.array([1e-9, 2e-9]), "c": np.zeros(2)}
-        got = {**want, **(gradients or {})}
-        got = {name: value for name, value in {**got, **changed}.items() if value is not None}
-        return compare.compare(Training([2.0], want), Training(list(losses), got, list(got)), lambda: noise or {})
-
-    def test_same(self):
-        verdict = self.verdict()
-        self.assertTrue(verdict.same)
-        self.assertIn("same: loss 2.0000", verdict.line())
-
-    def test_different(self):
-        cases = {"loss of step 1": dict(losses=[2.0001]), "nan": dict(losses=[float("nan")]), "0 losses": dict(losses=[]),
-                 "most that of a": dict(a=np.array([1.0, -2.001])), "most that of b": dict(b=np.array([1e-9, 3e-9])),
-                 "most that of c": dict(c=np.array([0, 1e-3])), "1 of 3": dict(a=np.array([1.0, np.nan])),
-                 "a: trained in PyTorch only": dict(a=None), "d: trained in Tessera only": dict(d=np.ones(2)),
-                 "has shape": dict(a=np.ones(3))}
-        for text, change in cases.items():
-            with self.subTest(text):
-                verdict = self.verdict(**change)
-                self.assertFalse(verdict.same)
-                self.assertIn(text, verdict.line())
-
-    def test_rounding(self):
-        """A gradient that is rounding in PyTorch may differ, unless it would matter beside the others."""
-        self.assertEqual(self.verdict(b=np.array([1e-9, 3e-9]), noise={"b": 1e-9}).rounding, ["b"])
-        self.assertFalse(self.verdict(b=np.array([1e-9, 1e-3]), noise={"b": 1e-3}).same)
-
-    def test_rounding_of_later_losses(self):
-        """May differ, not by much, if those of trainings that do not enlarge it agree; the first one must not."""
-        def verdict(losses, again):
-            gradients = {"a": np.ones(2)}
-            return compare.compare(Training([2.0, 2.0], gradients, ["a"]), Training(losses, gradients, ["a"]),
-                                   again=again and (lambda: ([2.0, 1.9], again)))
-        self.assertEqual(verdict([2.0, 2.0004], [2.0, 1.9]).loose, [2])
-        self.assertIn("rounding moves the losses of steps 2", verdict([2.0, 2.0004], [2.0, 1.9]).line())
-        for losses, again in (([2.0, 2.0004], [2.0, 1.9001]), ([2.0, 2.0004], None), ([2.0, 2.1], [2.0, 1.9]),
-                              ([2.0004, 2.0], [2.0, 1.9]), ([2.0, float("nan")], [2.0, 1.9]),
-                              ([2.0, 2.0004], [2.0, float("nan")])):
-            self.assertFalse(verdict(losses, again).same)
-
-    def test_a_parameter_without_influence_may_be_missing(self):
-        self.assertTrue(self.verdict(c=None).same)
 
 
 @unittest.skipUnless(torch_has("torch", "onnx", "onnxscript"), "no Python with torch and onnx (TESSERA_TORCH_PYTHON)")

@@ -23,6 +23,7 @@ import pool  # noqa: E402
 import tessera  # noqa: E402
 import torch  # noqa: E402
 from catalogue import recording, running  # noqa: E402
+from tessera.dimensions import axes_of  # noqa: E402
 from tessera.dropout import without_dropout  # noqa: E402
 from tessera.safetensors import load  # noqa: E402
 
@@ -49,7 +50,9 @@ def run(name, folder):
     renamed = dict(zip(row.names, made.inputs))
     recording.save_arrays({renamed.get(name, name): value.copy() for name, value in data.items()},
                           os.path.join(folder, "renamed.safetensors"))
-    return running.train(folder, case, program, os.path.join(folder, "renamed.safetensors"), (), folder, 120)
+    lengths = {x.shape[1] for x, axes in zip(examples, axes_of(examples)) if 1 in axes}
+    flags = ("--seq", str(lengths.pop())) if len(lengths) == 1 else ()
+    return running.train(folder, case, program, os.path.join(folder, "renamed.safetensors"), flags, folder, 120)
 
 
 def main():

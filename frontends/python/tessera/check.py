@@ -2,23 +2,26 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import tempfile
+import warnings
 
 import numpy
 import torch
 
-from . import compare, tools, training
+from . import compare, tools, training, twin
+from .dimensions import axes_of, input_names
 from .draws import TesseraRandom
 from .dropout import NoDropout, without_dropout
-from .errors import CannotCompare, ExportError, ToolError
+from .errors import CannotCompare, ExportError, ToolError, first_line, listed
 from .hyper import hyper_flags
+from .module_step import in_training
 from .names import parameter_names
 from .options import COMPILE, flags_of
 
 GIVEN = ("--batch", "--seq", "--loss", "--ignore-index", "--label-smoothing", "--optimizer", "--lr", "--betas",
-         "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o",
-         "--precision")
+         "--epsilon", "--weight-decay", "--no-decay", "--clip-norm", "--schedule", "--warmup", "--output", "-o")
 
 
 @contextlib.contextmanager
@@ -27,7 +30,7 @@ def stage(name):
     try:
         yield
     except ExportError as why:
-        raise CannotCompare(name, str(why)) from why
+        raise CannotCompare(name, str(why), first_line(why)) from why
     except ToolError as why:
         raise CannotCompare(name, str(why), why.reason) from why
 
@@ -54,6 +57,8 @@ class Check:
     random_calls: int = 0  # of the program
     kinds: list | None = None  # element types of the reference's random numbers, in order of calls
     data: dict = None
+    draw: bool = True  # whether integers are drawn; else they are the example's
+    notes: list = dataclasses.field(default_factory=list)  # what the user should know, one text each
     wanted: dict = dataclasses.field(default_factory=dict)  # micro-batches -> PyTorch's tools.Training
 
     def path(self, name):
@@ -91,7 +96,7 @@ class Check:
             raise CannotCompare(
                 "model", f"{self.samples} samples in the example do not divide by --accumulate {accumulate}")
         flags = ["--batch", self.samples // accumulate]
-        times = {x.shape[1] for x in self.inputs if not x.is_floating_point() and x.dim() > 1}
+        times = {x.shape[1] for x, axes in zip(self.inputs, axes_of(self.inputs)) if 1 in axes}
         return flags + (["--seq", times.pop()] if len(times) == 1 else [])
 
     def run(self, flags=(), name="run"):
@@ -101,7 +106,9 @@ class Check:
         wrong = [flag for flag in flags if flag.split("=")[0] in GIVEN]
         if wrong:
             raise CannotCompare("compile", f"{wrong[0]} is set by the check, or is an option of it")
-        accumulate = option(flags, "--accumulate", 1)
+        accumulate, precision = option(flags, "--accumulate", 1), option(flags, "--precision", "fp32")
+        if precision not in ("fp32", "bf16"):
+            raise CannotCompare("compile", f"--precision {precision} has no counterpart in PyTorch: compare fp32 or bf16")
         artifact = self.path(name + ".tessera")
         with stage("compile"):
             flags = [*self.sizes(accumulate), *self.loss.flags(), *hyper_flags(), *flags]
@@ -117,9 +124,28 @@ class Check:
                                            self.file, self.path(name + "-kept"), self.timeout)
         got = first_names(self.model, got)
         with without_dropout(self.model), NoDropout():
-            return compare.compare(
-                want, got, lambda: training.rounding(*self.setting, want.gradients, accumulate, self.kinds), self.tolerance,
+            if precision == "bf16":
+                return self.compare_bf16(want, got, accumulate)
+            measured = functools.cache(lambda: twin.twin_of(*self.setting, want.gradients, accumulate, self.kinds, want.losses[0]))
+            verdict = compare.compare(
+                want, got, lambda: measured().errors, self.tolerance, loss_noise=lambda: measured().loss_error,
                 again=lambda: self.calm_losses(want, accumulate, flags, name + "-calm"))
+        if verdict.same and verdict.unknown:
+            raise CannotCompare("model", f"gradients differ that are not finite in float64, so that rounding cannot be told from "
+                                f"a difference: {listed(verdict.unknown)}")
+        return verdict
+
+    def compare_bf16(self, want, got, accumulate):
+        """The Verdict on a training in bf16, judged by the distance to PyTorch's in float32 that PyTorch's own has."""
+        narrow = training.reference(*self.setting, accumulate, TesseraRandom(list(self.kinds)), autocast=True)
+        if not numpy.all(numpy.isfinite(narrow.losses)):
+            raise CannotCompare("model", f"PyTorch's own losses under autocast are {narrow.losses}")
+        tolerance, loss_tolerance = compare.beside_bf16(want, narrow)
+        verdict = compare.compare(want, got, None, tolerance, loss_tolerance)
+        own = compare.compare(want, narrow, None, tolerance, loss_tolerance)
+        verdict.beside = (f"bf16 against fp32; PyTorch's own under torch.autocast: loss {narrow.losses[0]:.4f}, gradients within "
+                          f"{own.largest[1]:.0e}")
+        return verdict
 
     @property
     def setting(self):
@@ -127,14 +153,16 @@ class Check:
         return self.model, self.inputs, self.names, self.outputs, self.data, self.loss, self.steps
 
     def calm_losses(self, want, accumulate, flags, name):
-        """(PyTorch's, Tessera's) losses with an epsilon that keeps what is rounding in PyTorch's Training `want` small."""
+        """(PyTorch's losses, Tessera's, how wrong PyTorch's are from rounding) with an epsilon that keeps what is rounding in
+        PyTorch's Training `want` small."""
         epsilon, artifact, flags = training.calm_epsilon(want.gradients), self.path(name + ".tessera"), list(flags)
         flags[flags.index("--epsilon") + 1] = epsilon
         with stage("compile"):
             tools.compile_model(self.file, artifact, flags, self.timeout)
         with stage("run"):
             got = tools.train(artifact, self.path("data.npz"), self.file, self.steps, self.path(name), self.timeout)
-        return training.reference(*self.setting, accumulate, epsilon=epsilon).losses, got.losses
+        wanted = training.reference(*self.setting, accumulate, epsilon=epsilon).losses
+        return wanted, got.losses, twin.loss_errors(wanted, *self.setting, accumulate, self.kinds, epsilon)
 
     def make_data(self, batch):
         """The arrays of the steps, once."""
@@ -143,11 +171,17 @@ class Check:
             if unknown:
                 raise CannotCompare("compile", f"the file reads {', '.join(unknown)}, which the model does not have")
             self.data = training.make_data(batch, self.inputs, self.names, self.loss, self.samples * self.steps,
-                                           self.padding, self.seed)
+                                           self.padding, self.seed, self.draw)
             numpy.savez(self.path("data.npz"), **self.data)
             for name, example in zip(self.names, self.inputs):  # an input that the graph does not read
                 if name not in self.data:
                     self.data[name] = training.repeated(example, self.samples * self.steps)
+            self.notes += [f"all targets of a step are ignored: {name} is {self.loss.ignore_index} throughout"
+                           for name, array in self.data.items() if array.dtype.kind == "i" and self.all_ignored(array)]
+
+    def all_ignored(self, array):
+        """Whether the samples of some step have nothing but the index that is ignored."""
+        return (array.reshape(self.steps, -1) == self.loss.ignore_index).all(1).any()
 
     def reference(self, accumulate=1):
         """PyTorch's Training, computed once. Raises CannotCompare if it fails or is not finite, or where rounding would
@@ -168,7 +202,7 @@ class Check:
                 raise CannotCompare(
                     "model", f"PyTorch: {type(why).__name__}: {' '.join(str(why).split())[:300]}") from why
             if not numpy.all(numpy.isfinite(want.losses)):
-                raise CannotCompare("model", f"PyTorch's own losses are {want.losses}")
+                raise CannotCompare("model", "; ".join([f"PyTorch's own losses are {want.losses}", *self.notes]))
             self.wanted[accumulate] = want
         return self.wanted[accumulate]
 
@@ -181,12 +215,12 @@ def first_names(model, got):
 
 
 def option(flags, name, default):
-    """The integer value of an option among flags, as "--name 2" or "--name=2"."""
+    """The value of an option among flags, as "--name 2" or "--name=2", of the type of the default."""
     for at, flag in enumerate(flags):
         if flag.startswith(name + "="):
-            return int(flag.split("=")[1])
+            return type(default)(flag.split("=")[1])
         if flag == name and at + 1 < len(flags):
-            return int(flags[at + 1])
+            return type(default)(flags[at + 1])
     return default
 
 
@@ -196,11 +230,10 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
     """Trains the first steps in PyTorch and in Tessera, from the module's weights on the same random batch, and compares
     the losses and every gradient by name; returns the Verdict. The module is as before.
 
-    module, inputs: as `export` takes them; the batch has the inputs' sizes. Integer inputs become random ones below the
-        number of embeddings, floats come from a normal distribution; dropout rates are 0, and other random numbers are Tessera's on both
-        sides.
-    strategy, mesh, options: as `compile` takes them, but for what the comparison sets itself: sizes, AdamW and its rates,
-        fp32.
+    module, inputs: as `export` takes them; the batch has the inputs' sizes and integers, in every step; floats come from a
+        normal distribution; dropout rates are 0, and other random numbers are Tessera's on both sides.
+    strategy, mesh, options: as `compile` takes them, but for what the comparison sets itself: sizes, AdamW and its rates.
+        precision="bf16" is compared with PyTorch in float32, and may be as far from it as PyTorch under torch.autocast is.
     loss: "cross-entropy" (of the output with random targets, a tenth of them ignored), "mse" or "output:<name>".
     steps: how many losses are compared; gradients are those of the first. via: "pt2" or "onnx", what it is exported as.
     tolerance: of a gradient, relative to its largest element; losses may differ by 1e-5 of themselves, later
@@ -212,12 +245,13 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
         raise ValueError(f'via is {via!r}, expected "pt2" or "onnx"')
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     words = [*flags_of(COMPILE, "verify", {"mesh": mesh, "strategy": strategy, **options}), *flags]
-    from .dimensions import input_names
-    from .module_step import in_training
     with tempfile.TemporaryDirectory(prefix="tessera-verify-") as temporary, in_training(module):
         place = os.path.abspath(folder or temporary)
         os.makedirs(place, exist_ok=True)
         check = Check(module, inputs, input_names(module, len(inputs)), place,
-                      training.Loss(loss, ignore_index, label_smoothing), steps, seed, timeout, tolerance, via)
+                      training.Loss(loss, ignore_index, label_smoothing), steps, seed, timeout, tolerance, via, draw=False)
         check.export(dynamic=dynamic)
-        return check.run(words)
+        verdict = check.run(words)
+    for note in check.notes:
+        warnings.warn(note, stacklevel=2)
+    return verdict

@@ -42,6 +42,10 @@ def use_program(check, path):
               and True in node.args]
     if active:
         raise CannotCompare("file", f"{path} has {len(active)} dropouts, which are not compared")
+    is_evaluation = [node for node in made.program.graph.nodes if "dropout" in str(node.target) and False in node.args[2:3]]
+    if is_evaluation:
+        check.notes.append(f"{path} was exported in evaluation mode: its {len(is_evaluation)} dropouts do nothing; tessera.export exports "
+                           "for training")
     missing = training.set_weights(check.model, made.program.state_dict)
     if missing:
         raise CannotCompare("file", f"{path} has no weights for {listed(missing)}")

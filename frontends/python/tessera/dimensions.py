@@ -2,14 +2,24 @@
 
 import inspect
 
+import torch
+
 from .errors import ExportError
 
 LEAST = 2  # of an open dimension: torch.export makes a constant of the sizes 0 and 1
 
 
-def axes_of(tensor):
-    """The symbolic dimensions of an example input: {axis: name}. B is the batch, T the time of integer inputs."""
-    return {0: "B", 1: "T"} if not tensor.is_floating_point() and tensor.dim() > 1 else {0: "B"} if tensor.dim() else {}
+def axes_of(tensors):
+    """The symbolic dimensions of the example inputs: [{axis: name}, …]. B is the batch, T the positions. An integer input of
+    samples and positions has them; one with a third dimension only beside such an input of as many positions: images and maps
+    of labels are no sequences."""
+    integers = [not tensor.is_floating_point() and not tensor.is_complex() for tensor in tensors]
+    lengths = {tensor.shape[1] for tensor, is_integer in zip(tensors, integers) if is_integer and tensor.dim() == 2}
+
+    def is_sequence(tensor):
+        return tensor.dim() == 2 or tensor.dim() == 3 and tensor.dtype != torch.uint8 and tensor.shape[1] in lengths
+    return [{0: "B", 1: "T"} if is_integer and is_sequence(tensor) else {0: "B"} if tensor.dim() else {}
+            for tensor, is_integer in zip(tensors, integers)]
 
 
 def by_parameter(model, entries):
@@ -43,23 +53,21 @@ def positions_open(inputs):
     """Those of batch_open, and dimension 1 of the integer inputs among them. torch.export finds out which sizes they may have, and
     whether they are equal."""
     from torch.export import Dim
-    opened = batch_open(inputs)
-    return {name: {**entry, **{axis: Dim.DYNAMIC for axis, kind in axes_of(inputs[name]).items()
-                               if kind == "T" and inputs[name].shape[axis] >= LEAST}} for name, entry in opened.items()}
+    opened, axes = batch_open(inputs), dict(zip(inputs, axes_of(list(inputs.values()))))
+    return {name: {**entry, **({1: Dim.DYNAMIC} if 1 in axes[name] and inputs[name].shape[1] >= LEAST else {})}
+            for name, entry in opened.items()}
 
 
 def wanted_dimensions(dynamic, inputs):
     """What to try of what `tessera.export` was given, best first: [{input: {dimension: name or torch.export.Dim}}, …].
     Raises ExportError for inputs and dimensions that are not there."""
     if dynamic is None:
-        return [batch_open(inputs), {}]
-    if dynamic == "positions":
         return [positions_open(inputs), batch_open(inputs), {}]
     if dynamic == "auto":
         from torch.export import Dim
         return [{name: {axis: Dim.AUTO for axis in range(tensor.dim())} for name, tensor in inputs.items()}, {}]
     if not isinstance(dynamic, dict) or not all(isinstance(entry, dict) for entry in dynamic.values()):
-        raise ExportError(f'dynamic is {dynamic!r}, expected {{input: {{dimension: name}}}}, "positions", "auto" or None')
+        raise ExportError(f'dynamic is {dynamic!r}, expected {{input: {{dimension: name}}}}, "auto" or None')
     for name, entry in dynamic.items():
         if name not in inputs:
             raise ExportError(f"dynamic names the input {name}, the module has {', '.join(inputs)}")

@@ -21,6 +21,12 @@ from .weightless import as_fake, mode_of
 
 BRANCHES = "; Python cannot branch on values in a program: torch.where chooses by them, and what only checks them can be left out"
 
+# Of a module that returns what is no tensor, as language models of transformers return their keys and values.
+RETURNS = """; a program returns tensors: of a language model set model.config.use_cache = False, or export a wrapper:
+  class Logits(torch.nn.Module):
+      def __init__(self, model): super().__init__(); self.model = model
+      def forward(self, input_ids): return self.model(input_ids=input_ids, use_cache=False).logits"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
@@ -90,8 +96,8 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
     example_inputs: a tensor, or a tuple of the tensors that forward takes, of any sizes; two samples or more.
     kwargs: {name: tensor} of what forward takes by keyword.
     dynamic: which dimensions stay open. None: dimension 0, as "batch", of every input that has as many samples as the
-        first; "positions": dimension 1 of integer inputs, too; {input: {dimension: name or torch.export.Dim}}; or "auto": all
-        that can be. What the module fixes although it was to be open is an ExportError if it was named here, else (but for
+        first, and dimension 1 of integer inputs of samples and positions; {input: {dimension: name or torch.export.Dim}}; or
+        "auto": all that can be. What the module fixes although it was to be open is an ExportError if it was named here, else (but for
         "auto") a warning: the file has the example's size.
     check: run the program and compare its outputs and every gradient with the module's, which takes two forward and
         backward passes; what changes gradients and is not in a program (hooks, custom autograd functions), and what the
@@ -154,6 +160,8 @@ def traced(module, inputs, kwargs, named, choices):
                 if shapes is None:
                     break
     hint = BRANCHES if isinstance(problem, GuardOnDataDependentSymNode) else ""
+    if "not a known type" in str(problem) and "in output" in str(problem):
+        raise ExportError(f"torch.export: {str(problem).partition(', which')[0]}{RETURNS}") from problem
     raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}{hint}") from problem
 
 
@@ -194,11 +202,9 @@ def tell_fixed(program, named, wanted, dynamic, reason):
     fixed = fixed_dimensions(wanted, named, found) if len(found) == len(named) else []
     if isinstance(dynamic, dict) and fixed:
         raise ExportError(f"the module fixes sizes that were to be open: {listed(fixed)}")
-    is_usual = dynamic in (None, "positions")
-    if fixed and is_usual:
-        what = "the batch" if dynamic is None else "sizes that were to be open"
-        warnings.warn(f"the module fixes {what}: {listed(fixed)} in the program, as in the example"
+    if fixed and dynamic is None:
+        warnings.warn(f"the module fixes sizes that were to be open: {listed(fixed)} in the program, as in the example"
                       + (f" ({reason})" if reason else ""), stacklevel=3)
-    if is_usual and not wanted:
+    if dynamic is None and not wanted:
         warnings.warn("the example has fewer than two samples, of which torch.export makes a constant: the program is for "
                       "that many samples only", stacklevel=3)

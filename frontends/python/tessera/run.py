@@ -1,4 +1,4 @@
-"""Trains a compiled step: a call of tessera-run, whose progress line is passed on to a terminal."""
+"""Trains a compiled step: a call of tessera-run, whose progress is passed on."""
 
 import collections
 import json
@@ -12,6 +12,7 @@ from . import tools
 from .artifact import file_of
 from .errors import ToolError
 from .options import TRAIN, flags_of
+from .progress import Progress
 
 KEPT_LINES = 50  # of what the tool says, for the text of an error
 
@@ -86,7 +87,8 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     steps: number of the last step. out: folder of the run; it must not hold another.
     weights: initial parameters: a Program, the path of a .pt2, .onnx or .safetensors file, or "fresh" for values by rule
         from the seed. Without, those of the program or file that was compiled; by rule if it has none.
-    show: pass on what the tool prints (default: if standard error is a terminal).
+    show: pass on all that the tool prints, or nothing. By default all of it goes to a terminal; elsewhere, in a notebook or a log, a
+        line on steps comes every ten seconds, with the time that passed and that is left.
     options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …
     flags: more words of the command, as they are.
     Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised.
@@ -129,7 +131,8 @@ def data_file(data, folder):
 
 def follow(command, show):
     """Runs a tool to its end and passes on what it prints. Raises ToolError, KeyboardInterrupt."""
-    show = sys.stderr.isatty() if show is None else show
+    everything = sys.stderr.isatty() if show is None else show
+    progress = Progress(sys.stderr) if show is None and not everything else None
     last = collections.deque(maxlen=KEPT_LINES)
     interrupted = False
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
@@ -137,7 +140,9 @@ def follow(command, show):
             try:
                 for line in process.stdout:
                     last.append(line)
-                    if show:
+                    if progress:
+                        progress.line(line)
+                    elif everything:
                         sys.stderr.write(line)
                         sys.stderr.flush()
                 process.wait()

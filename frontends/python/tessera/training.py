@@ -1,18 +1,19 @@
 """The PyTorch side of a comparison: data for a model, and its first AdamW steps on them."""
 
-import copy
+import contextlib
 import dataclasses
 
 import numpy
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .draws import NoRandom, TesseraRandom, given_to
 from .hyper import HYPER
 from .module_checks import has_values, parts_of
-from .module_step import changed, computed_weights_kept, kept
+from .module_step import changed, kept
 from .names import parameter_names
 from .ties import FirstOfEqual
 from .tools import Training
@@ -56,17 +57,18 @@ def pick(result, outputs, name):
     return named[name or "logits"] if len(values) > 1 or name else values[0]
 
 
-def make_data(batch, inputs, names, loss, samples, special=(), seed=0):
+def make_data(batch, inputs, names, loss, samples, special=(), seed=0, draw=True):
     """Arrays of `samples` samples for what tools.batch_of says a step reads: integers below the bound of what they
     index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
-    the example's values (masks). Where equal integers have to lie side by side they ascend. special: integers (padding) of which there are some in every step."""
+    the example's values (masks), and without `draw` every one does. Where equal integers have to lie side by side they
+    ascend. special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)
     examples, data = dict(zip(names, inputs)), {}
     for name, entry in batch.items():
         shape = (samples, *entry["shape"][1:])
         if entry["dtype"].startswith(("f", "bf")):
             data[name] = generator.standard_normal(shape).astype(FLOATS.get(entry["dtype"], numpy.float32))
-        elif "index_bound" in entry:
+        elif "index_bound" in entry and (draw or name not in examples):
             kind = numpy.int64 if entry["dtype"] == "i64" else numpy.int32
             data[name] = generator.integers(0, entry["index_bound"], shape).astype(kind)
             if entry["role"] == "input":
@@ -101,40 +103,53 @@ class BatchStatistics(TorchDispatchMode):
 
 
 def is_of_micro_batches(model, rows, names, loss, random, step):
-    """Whether a step of several micro-batches runs the model on each of them by itself: it takes statistics of a batch, or, for
-    an added loss, draws random numbers or changes buffers, of which each micro-batch has its own. Else the samples are those
-    of the whole batch. Raises RuntimeError where a model with a loss of its own draws some."""
-    random.begin(step)
+    """Whether a step of several micro-batches runs the model on each of them by itself: it takes statistics of a batch, reads
+    buffers that it changes, or, for an added loss, draws random numbers or changes buffers, of which each micro-batch has its
+    own. Else the samples are those of the whole batch. Raises RuntimeError where a model with a loss of its own draws some."""
+    def values():
+        random.begin(step)
+        return [value for value in _pytree.tree_leaves(model(*(rows[name] for name in names))) if torch.is_tensor(value)]
+
     with kept(model, with_parameters=False) as (buffers, _), torch.no_grad(), random, BatchStatistics() as statistics:
-        model(*(rows[name] for name in names))
-        is_changed = bool(changed(buffers, model.named_buffers()))
+        first = values()
+        is_changed, count = bool(changed(buffers, model.named_buffers())), statistics.count
+        # Results that are others with the buffers that a pass leaves depend on them.
+        is_read = is_changed and not all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(first, values()))
     if not loss.kind.startswith("output:"):
-        return bool(statistics.count or random.count or is_changed)
-    if random.count and not statistics.count:
+        return bool(count or random.count or is_changed)
+    if random.count and not count:
         raise RuntimeError("each micro-batch has random numbers of its own, and the loss is the model's: compare without "
                            "--accumulate")
-    return bool(statistics.count)
+    return bool(count) or is_read
 
 
-def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0):
+def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0, autocast=False):
     """The loss of one step's samples, {name: tensor}, as Tessera defines it: that of the whole batch, but for what a model does
     with each of `accumulate` micro-batches by itself (is_of_micro_batches); then it is the sum over all of them, divided by
     how much counts in all. random: the TesseraRandom that gives the model its random numbers, of that step, counted from
-    0. Raises RuntimeError as is_of_micro_batches does."""
+    0; autocast: computes the model's outputs under torch.autocast in bfloat16. Attention is written out: PyTorch's fused
+    kernels on CPUs have other gradients where a row of a mask is empty. Raises RuntimeError as is_of_micro_batches does."""
     random = random or TesseraRandom()
-    if accumulate > 1 and not is_of_micro_batches(model, rows, names, loss, random, step):
-        accumulate = 1
+    with sdpa_kernel(SDPBackend.MATH):
+        if accumulate > 1 and not is_of_micro_batches(model, rows, names, loss, random, step):
+            accumulate = 1
     sums, counts = [], []
     size = len(next(iter(rows.values()))) // accumulate
     for at in range(accumulate):
         part = {name: tensor[at * size:(at + 1) * size] for name, tensor in rows.items()}
         random.begin(step, at)
-        with random:
+        with random, sdpa_kernel(SDPBackend.MATH), torch.autocast("cpu", torch.bfloat16) if autocast else contextlib.nullcontext():
             result = model(*(part[name] for name in names))
+        if autocast:
+            result = _pytree.tree_map(lambda value: value.float() if is_bf16(value) else value, result)
         total, count = loss.of(result, outputs, part.get("targets"))
         sums.append(total)
         counts.append(count)
     return sum(sums) / sum(counts)
+
+
+def is_bf16(value):
+    return torch.is_tensor(value) and value.dtype == torch.bfloat16
 
 
 def rows_of(data, inputs, names, step, size, dtype=None):
@@ -149,9 +164,10 @@ def rows_of(data, inputs, names, step, size, dtype=None):
 
 
 def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, random=None,
-              epsilon=HYPER["epsilon"]):
+              epsilon=HYPER["epsilon"], autocast=False, dtype=None):
     """PyTorch's Training on the data; the model is as before. inputs and names: as export takes them; outputs: the
-    names of the module's results; random: the TesseraRandom that gives the model its random numbers; epsilon: of AdamW."""
+    names of the module's results; random: the TesseraRandom that gives the model its random numbers; epsilon: of AdamW;
+    autocast: under torch.autocast in bfloat16; dtype: of the floats that the model reads, if not the example's."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
     size = len(next(iter(data.values()))) // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
@@ -159,7 +175,8 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, ra
     losses, gradients, random = [], {}, random or TesseraRandom()
     with kept(model), FirstOfEqual():
         for step in range(steps):
-            value = loss_of(model, rows_of(data, inputs, names, step, size), names, outputs, loss, accumulate, random, step)
+            value = loss_of(model, rows_of(data, inputs, names, step, size, dtype), names, outputs, loss, accumulate,
+                            random, step, autocast)
             optimizer.zero_grad()
             with NoRandom():
                 value.backward()
@@ -172,36 +189,6 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, ra
     return Training(losses, gradients, list(gradients))
 
 
-ZERO = 2.0**-40  # of the largest gradient: what is smaller in float64 is 0 but for rounding
-
-
-def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1, kinds=None):
-    """{name: largest error of a gradient of step 1 from rounding}; {} if the model does not run in the other type. That
-    of a float32 gradient is its difference from the one in float64, that of a float64 gradient is 2^-29 of the
-    difference from the one in float32, which has 29 bits less. Where the gradient in float64 is 0 but for rounding, the
-    sum may have come out as 0 by luck: the error is one rounding of the largest gradient then, if not more. kinds: those of
-    the reference's TesseraRandom."""
-    size = len(next(iter(data.values()))) // steps
-    is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
-    other, share = (torch.float32, 2.0**-29) if is_wide else (torch.float64, 1.0)
-    rows = rows_of(data, inputs, names, 0, size, other)
-
-    def after_backward(twin):
-        with FirstOfEqual():
-            loss_of(twin, rows, names, outputs, loss, accumulate, TesseraRandom(kinds or [])).backward()
-        return twin
-    twin = in_type(model, other, after_backward)
-    if twin is None:
-        return {}
-    compared = {name: entry[0].grad for name, entry in parameter_names(twin).items()}
-    compared = {name: grad.double() for name, grad in compared.items() if grad is not None and grad.numel() and name in gradients}
-    given = {name: torch.from_numpy(gradients[name]).double() for name in compared}
-    exact = {name: float(grad.abs().max()) for name, grad in (given if is_wide else compared).items()}
-    largest, unit = max(exact.values(), default=0.0), 2.0**-53 if is_wide else 2.0**-24
-    least = {name: unit * largest if value <= ZERO * largest else 0.0 for name, value in exact.items()}
-    return {name: max(least[name], share * float((given[name] - grad).abs().max())) for name, grad in compared.items()}
-
-
 CALM = 1e-3  # of the largest gradient
 
 
@@ -212,32 +199,6 @@ def calm_epsilon(gradients):
     norm = sum(float((array**2).sum()) for array in arrays)**0.5
     largest = max((float(numpy.abs(array).max(initial=0)) for array in arrays), default=0.0)
     return max(HYPER["epsilon"], CALM * largest * min(1.0, HYPER["clip_norm"] / (norm or 1.0)))
-
-
-def in_type(model, dtype, run):
-    """What run returns of a copy of the model in another type; None if it does not run so, or has complex numbers, of
-    which Module.to would drop a part. Where a module makes tensors of PyTorch's default type and of limits of its own
-    type, both must be the same."""
-    if any(tensor.is_complex() for tensor in (*model.parameters(), *model.buffers())):
-        return None
-    before = torch.get_default_dtype()
-    for default in (before, dtype):
-        try:
-            torch.set_default_dtype(default)
-            return run(copied(model).to(dtype))
-        except Exception:  # a module that cannot be copied or converted, for whatever reason
-            continue
-        finally:
-            torch.set_default_dtype(before)
-    return None
-
-
-def copied(model):
-    """A copy, also of a model with weights that hooks computed in a pass before, which PyTorch does not copy."""
-    with computed_weights_kept(model) as computed:
-        for module, name, tensor in computed:
-            setattr(module, name, tensor.detach())
-        return copy.deepcopy(model)
 
 
 def perturb(model, seed=0):

@@ -16,7 +16,7 @@ import numpy
 import onnx
 import torch
 from safetensors.torch import save_file
-from tessera import training
+from tessera import training, twin
 from tessera.dropout import without_dropout
 from tessera.hyper import hyper_flags
 from tessera.module_step import kept
@@ -88,7 +88,7 @@ def reference(row, model, folder):
             case["losses"][micro] = want.losses
             if first is None:
                 first = want
-                case["rounding"] = training.rounding(model, *setting, want.gradients)
+                case["rounding"] = twin.rounding(model, *setting, want.gradients)
                 noise = in_bf16(model, setting, want)
                 if noise:
                     case["bf16_loss"], case["bf16_noise"] = noise

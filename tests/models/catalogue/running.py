@@ -16,11 +16,6 @@ RANKS = {"one rank": (), "zero3 on 2 ranks": ("--mesh", "shard=2", "--strategy",
 CONFIGS = {**RANKS, "2 micro-batches": ("--accumulate", "2"), "recomputation": ("--remat", "full"), "bf16": ("--precision", "bf16")}
 # On tests/gpu/simulator, where the build has it (has_simulator): not of the page, whose figures are a CPU's.
 ON_GPU = {"simulated GPU": ("--target", "sm_90"), "simulated GPU, bf16": ("--target", "sm_90", "--precision", "bf16")}
-# bf16 keeps 8 bits: a value is wrong by 2^-9 of itself, and a gradient is a sum of products of a few such values, of which
-# some cancel: 2^-5 of the largest element. How much cancels depends on the module, so that PyTorch's own gradient with
-# everything in bf16 is a second measure: Tessera, which computes more of it in fp32, may be wrong by twice as much
-# besides. A loss is a mean of many such values: 2^-7 of it.
-BF16_GRADIENT, BF16_LOSS, BF16_TIMES = 2.0 ** -5, 2.0 ** -7, 2.0
 # What a message has that is not meant for users: a verifier's, a crash, a broken invariant.
 INTERNAL = re.compile(r"'[a-z_]+\.[a-z_]+' op |dominate|do not merge into|kernels' code refers to|internal error|crash: "
                       r"|unrealized_conversion|null operand|gradient probe|expected F32|failed to legalize|not generated")
@@ -64,8 +59,8 @@ def verdict_of(folder, case, flags, got):
     noise, tolerance = case.get("bf16_noise", {}), {}
     for name, gradient in want.gradients.items():
         largest = float(numpy.abs(gradient).max(initial=0))
-        tolerance[name] = BF16_GRADIENT + (BF16_TIMES * noise.get(name, 0.0) / largest if largest else 0.0)
-    return compare.compare(want, got, None, tolerance, BF16_LOSS + BF16_TIMES * case.get("bf16_loss", 0.0))
+        tolerance[name] = compare.BF16_GRADIENT + (compare.BF16_TIMES * noise.get(name, 0.0) / largest if largest else 0.0)
+    return compare.compare(want, got, None, tolerance, compare.BF16_LOSS + compare.BF16_TIMES * case.get("bf16_loss", 0.0))
 
 
 def run(folder, exporter, config, work, timeout=60):

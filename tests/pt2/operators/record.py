@@ -34,7 +34,7 @@ import table  # noqa: E402
 import torch  # noqa: E402
 import settings  # noqa: E402
 from rows import BATCH, SCALES, STEPS, Family, data_of  # noqa: E402
-from tessera import compare, tools, training  # noqa: E402
+from tessera import compare, tools, training, twin  # noqa: E402
 from tessera.draws import TesseraRandom  # noqa: E402
 
 LOSS = training.Loss(settings.LOSS)
@@ -77,7 +77,7 @@ def reference(model, data):
     want = training.reference(*setting, random=random)
     if not numpy.all(numpy.isfinite(want.losses)):
         raise RuntimeError(f"PyTorch's losses are {want.losses}")
-    noise = training.rounding(*setting, want.gradients, kinds=random.kinds)
+    noise = twin.rounding(*setting, want.gradients, kinds=random.kinds)
     return want, compare.notable(noise, want.gradients)
 
 

@@ -125,7 +125,7 @@ TEST(Arrays, AllMismatchesAtOnce) {
   writeNpz(path, {{"x.npy", npy("<f4", "(3, 3, 1)", rawBytes(xValues))}, {"y.npy", npy("<f4", "(0,)", "")}});
   auto source = openSamples(path, classifier);
   EXPECT_ERROR(source, "array 'x' has shape [3,3,1], expected a leading axis of samples and then [3]");
-  EXPECT_ERROR(source, "array 'targets' is missing");
+  EXPECT_ERROR(source, "array 'targets' is missing; it has 'x', 'y'");
   writeNpz(path,
            {{"x.npy", npy("<f4", "(3, 3)", rawBytes(xValues))}, {"targets.npy", npy("<f4", "(3,)", "123412341234")}});
   EXPECT_ERROR(openSamples(path, classifier), "'targets' has type F32, expected I32");

@@ -22,6 +22,7 @@ StepMetrics makeMetrics(int64_t step) {
   metrics.learningRate = 1e-3;
   metrics.seconds = 0.5;
   metrics.tokens = 10000;
+  metrics.samples = 40;
   return metrics;
 }
 
@@ -46,6 +47,7 @@ TEST(Metrics, JsonHasAllFields) {
   EXPECT_EQ(json["grad_norm"], 1.5);
   EXPECT_EQ(json["lr"], 1e-3);
   EXPECT_EQ(json["tokens_per_second"], 20000);
+  EXPECT_EQ(json["samples_per_second"], 80);
   EXPECT_EQ(json["data_wait_seconds"], 0.125);
   EXPECT_EQ(json["exposed_communication_seconds"], 0.25);
   EXPECT_EQ(json["mfu"], 0.5);
@@ -78,6 +80,8 @@ TEST(Metrics, ProgressLineIsShort) {
   EXPECT_EQ(line, "step   7/200 | loss 3.2500 | norm 1.5 | lr 1.00e-03 | 20.0k tok/s | 500 ms | data 50% | "
                   "mem 1.00 MiB/rank, rss 3.00 GiB");
   EXPECT_LE(line.size(), 120u);
+  metrics.hasPositions = false; // images
+  EXPECT_NE(progressLine(metrics, 200, memory).find("| 80 samples/s | 500 ms"), std::string::npos);
 }
 
 TEST(Metrics, DurationsHaveTwoParts) {

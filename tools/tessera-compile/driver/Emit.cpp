@@ -57,6 +57,7 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
                                        {"accumulate", std::to_string(o.accumulate)},
                                        {"samples_per_step", formatNumber(size.samples)},
                                        {"tokens_per_step", formatNumber(size.tokens)},
+                                       {"positions_per_sample", formatNumber(size.positions)},
                                        {"flops_per_step", formatNumber(size.flops)}};
   if (o.precision == "fp8") {
     entries.emplace_back("fp8_recipe", o.fp8Recipe);
@@ -92,6 +93,8 @@ StepSize measureStep(ModuleOp module) {
       if (role == train::DimRole::Position)
         positions *= static_cast<double>(length);
     }
+    if (llvm::is_contained(dims.getRoles(), train::DimRole::Position))
+      size.positions = std::max(size.positions, positions);
     if (dims.getSampleDim() >= 0)
       size.samples = std::max(size.samples, samples);
     if (train::getArgRole(func, i) ==

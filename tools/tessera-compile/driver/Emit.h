@@ -21,7 +21,8 @@ using PhaseSnapshots = std::vector<std::pair<std::string, std::string>>;
 /// What one step amounts to, over all ranks and micro-batches; taken from the IR before it is sharded.
 struct StepSize {
   double samples = 0;
-  double tokens = 0; ///< positions of the targets
+  double tokens = 0;    ///< positions of the targets
+  double positions = 0; ///< of one sample; 0 where no dimension counts them
   double flops = 0;
 };
 StepSize measureStep(mlir::ModuleOp module);

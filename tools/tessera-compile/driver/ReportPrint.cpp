@@ -91,10 +91,14 @@ void printTime(const StepReport &report, llvm::raw_ostream &out) {
   row("exposed communication", time.exposed);
   row("step", time.total);
   row("communication hidden in compute", time.hidden);
-  out << "\n  " << countText(report.tokensPerSecond()) << " tokens/s, "
-      << countText(report.tokensPerSecond() / static_cast<double>(report.ranks)) << " per rank; MFU "
-      << format("%.1f %%", 100 * report.mfu()) << " of " << countText(report.peakFlops) << "FLOP/s (" << report.dtype
-      << "); " << countText(report.size.flops) << "FLOP, " << countText(report.size.tokens) << " tokens per step\n";
+  const bool hasTokens = report.size.positions > 0;
+  const char *unit = hasTokens ? " tokens" : " samples";
+  const double perStep = hasTokens ? report.size.tokens : report.size.samples;
+  const double rate = time.total > 0 ? perStep / time.total : 0;
+  out << "\n  " << countText(rate) << unit << "/s, " << countText(rate / static_cast<double>(report.ranks))
+      << " per rank; MFU " << format("%.1f %%", 100 * report.mfu()) << " of " << countText(report.peakFlops)
+      << "FLOP/s (" << report.dtype << "); " << countText(report.size.flops) << "FLOP, " << countText(perStep) << unit
+      << " per step\n";
 }
 } // namespace
 

@@ -40,7 +40,7 @@ def export(model, inputs, names, path, outputs=None, exporter="auto", axes=None,
 def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None, keep_dropout=False, evaluate=None, say=print):
     """The same, as (ModelProto, record)."""
     inputs, names = tuple(inputs), list(names)
-    axes = axes or [axes_of(x) for x in inputs]
+    axes = axes or axes_of(inputs)
     check_parameters(model)
     with warnings.catch_warnings(), in_training(model):
         warnings.simplefilter("ignore")
