@@ -235,8 +235,9 @@ def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
 
     The loss may be a number times one of these. Any other loss is an error: a mean that depends on another number of the
     whole batch (`(x * w).mean() / w.mean()`), a divisor that is a mean, a power or a product, several quotients. Dropout
-    (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p` and the random numbers have `train.dropout`) becomes `x`; other
-    random numbers and statistics of the batch (batch normalisation) are errors: whether the model has them in evaluation,
+    (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p` and the random numbers have `train.dropout`) becomes `x`; a sum
+    that names its running buffer (`train.running`, of a batch normalisation) becomes that buffer times the number of its terms. Other
+    random numbers, and statistics of the batch that name none, are errors: whether the model has them in evaluation,
     too, the step does not say. Index checks stay. Arguments
     keep their names: parameters are those of the step. A scalar of the host that is not read any more (`seed`) is
     dropped. Where samples of a batch may influence each other (`train.samples_meet`) a warning says that batches of

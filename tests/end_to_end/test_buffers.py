@@ -57,6 +57,21 @@ class Buffers(ToolTest):
                     np.testing.assert_allclose(got, losses[str(count)], rtol=TOLERANCE)
                     self.assert_state(self.final(name), want)
 
+    def test_evaluation(self):
+        """Normalisations by the running statistics, as in eval()."""
+        with open(golden("evaluations.json")) as file:
+            wanted = json.load(file)
+        for count, flags in ((1, []), (1, TWO["zero3"]), (2, [])):
+            with self.subTest(count, flags=flags):
+                name = f"net-{count}-{len(flags)}"
+                self.compile(name, "--accumulate", count, "--evaluate", *flags)
+                self.train(name, name, STEPS, "--eval-data", DATA, "--checkpoint-every", STEPS)
+                with open(self.path(name, "metrics.jsonl")) as file:
+                    losses = [record["eval_loss"] for record in map(json.loads, file) if "eval_loss" in record]
+                np.testing.assert_allclose(losses, [wanted[str(count)]], rtol=TOLERANCE)
+                printed = self.succeed("tessera-run", name + ".tessera", "--eval-only", "--eval-data", DATA, "--resume", name)
+                self.assertAlmostEqual(float(printed.split("eval loss ")[1].split()[0]), losses[0], delta=1e-6)
+
     def test_resume(self):
         """Bit for bit on as many ranks, and with the same counters on others."""
         for name, flags in (("one", []), ("two", TWO["zero3"])):

@@ -127,7 +127,7 @@ func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
 func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
                 %x: tensor<4xf32> {train.role = "input", train.name = "x"})
     -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
-  // expected-error@+1 {{it normalises by statistics of the batch, which evaluation does not have}}
+  // expected-error@+1 {{it normalises by statistics of the batch, and has no running ones for evaluation}}
   %sum = train.reduce sum, %x {dimensions = array<i64: 0>, train.statistics} : (tensor<4xf32>) -> tensor<f32>
   %mean = train.broadcast %sum {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<4xf32>
   %y = train.sub %x, %mean : tensor<4xf32>
@@ -165,4 +165,22 @@ func.func @evaluate(%w: tensor<f32> {train.role = "param", train.name = "w"}) at
 // expected-error@+1 {{train.program must be "evaluate" or absent, got "dream"}}
 func.func @step(%w: tensor<f32> {train.role = "param", train.name = "w"}) attributes {train.program = "dream"} {
   return
+}
+
+// -----
+
+// A sum that names its running buffer is that buffer, times the number of terms.
+// CHECK-LABEL: func.func @evaluate(
+// CHECK-SAME: %[[RUNNING:arg[0-9]+]]: tensor<2xf32> {train.name = "norm.running_mean", train.role = "buffer"}
+// CHECK-NOT: train.statistics
+// CHECK: %[[TERMS:.*]] = train.constant dense<4.000000e+00> : tensor<2xf32>
+// CHECK: train.mul %[[RUNNING]], %[[TERMS]] : tensor<2xf32>
+func.func @step(%w: tensor<2xf32> {train.role = "param", train.name = "w"}, %x: tensor<4x2xf32> {train.role = "input", train.name = "x"},
+                %running: tensor<2xf32> {train.role = "buffer", train.name = "norm.running_mean"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<2xf32> {train.alias = 2 : i64}) attributes {train.loss_of_batch = "mean"} {
+  %sum = train.reduce sum, %x {dimensions = array<i64: 0>, train.running = "norm.running_mean", train.statistics} : (tensor<4x2xf32>) -> tensor<2xf32>
+  %y = train.mul %sum, %w : tensor<2xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<2xf32>) -> tensor<f32>
+  %next = train.add %running, %sum : tensor<2xf32>
+  return %loss, %next : tensor<f32>, tensor<2xf32>
 }

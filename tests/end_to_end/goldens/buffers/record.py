@@ -5,6 +5,7 @@
   data.safetensors       inputs and targets of all steps
   after-K.safetensors    parameters and buffers after the steps, of K micro-batches each
   losses.json            the loss of each step, by K
+  evaluations.json       the loss of all samples in evaluation mode after the steps, by K
 
 Needs torch and safetensors:  python3 tests/end_to_end/goldens/buffers/record.py
 """
@@ -63,6 +64,17 @@ def train(model, x, targets, micro_batches):
     return losses
 
 
+def evaluate(model, x, targets):
+    with torch.no_grad():
+        return F.cross_entropy(model.eval()(x), targets.long()).item()
+
+
+def write_numbers(numbers, name):
+    with open(os.path.join(HERE, name), "w") as file:
+        json.dump(numbers, file, indent=1)
+        file.write("\n")
+
+
 def main():
     from record_pt2 import save_program
     warnings.simplefilter("ignore")
@@ -73,15 +85,15 @@ def main():
     program = torch.export.export(copy.deepcopy(model), (x[:BATCH],), dynamic_shapes=({0: torch.export.Dim("batch", min=2)},))
     save_program(program, os.path.join(HERE, "program.pt2"))
     save_file({"x": x, "targets": targets}, os.path.join(HERE, "data.safetensors"))
-    losses = {}
+    losses, evaluations = {}, {}
     for count in MICRO_BATCHES:
         trained = copy.deepcopy(model)
         losses[str(count)] = train(trained, x, targets, count)
         save_file({name: value.contiguous() for name, value in trained.state_dict().items()},
                   os.path.join(HERE, f"after-{count}.safetensors"))
-    with open(os.path.join(HERE, "losses.json"), "w") as file:
-        json.dump(losses, file, indent=1)
-        file.write("\n")
+        evaluations[str(count)] = evaluate(trained, x, targets)
+    write_numbers(losses, "losses.json")
+    write_numbers(evaluations, "evaluations.json")
 
 
 if __name__ == "__main__":
