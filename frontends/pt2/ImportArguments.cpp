@@ -265,6 +265,8 @@ LogicalResult Importer::addInputs() {
       const int64_t chosen = input.dims[dim].size;
       if (!size.isConstant())
         symbols[size.symbol()] = chosen;
+      if (!size.isConstant() && input.dims[dim].role == train::DimRole::Sample)
+        batchSymbols.push_back(size.symbol());
       if (size.isConstant() || range == program.ranges.end())
         continue;
       if ((range->second.min && chosen < *range->second.min) || (range->second.max && chosen > *range->second.max))

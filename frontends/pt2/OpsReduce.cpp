@@ -162,8 +162,13 @@ template <bool isDeviation, bool hasMean> LogicalResult opVar(Call &c) {
   Type element = c.element("self");
   Value x = b.convert(c.value("self"), computedIn(element)), mean = frontend::mean(b, x, *dims);
   Value centred = b.sub(x, b.broadcastReduced(mean, shapeOf(x), *dims));
-  Value squares = reduce(b, ReduceKind::Sum, b.mul(centred, centred), *dims);
-  Value result = b.scale(squares, 1.0 / (static_cast<double>(countOf(c, *dims)) - correction));
+  // Of one degree of freedom the divisor is nothing to see: then it is a mean times the count, which says that the
+  // result depends on how many there are (a sum over samples would not).
+  const auto count = static_cast<double>(countOf(c, *dims));
+  Value squared = b.mul(centred, centred);
+  Value result = count - correction == 1
+                     ? b.scale(frontend::mean(b, squared, *dims), count)
+                     : b.scale(reduce(b, ReduceKind::Sum, squared, *dims), 1.0 / (count - correction));
   if (isDeviation)
     result = rootOf(b, result, 2);
   if (failed(setReduced(c, b.convert(result, element), *dims)))

@@ -123,6 +123,7 @@ LogicalResult Compilation::import() {
     ImportOptions import;
     import.dims = options.dims;
     import.batch = options.batch;
+    import.isPartOfBatch = options.accumulate > 1;
     import.sequence = options.sequence;
     import.dimRoles = options.dimRoles;
     import.parameters = options.parameters;
