@@ -23,6 +23,7 @@ struct ImportOptions {
   int64_t batch = 0;                   ///< size of what counts samples, symbolic dimension 0 of the inputs; 0: as in
                                        ///< the file or `dims`
   int64_t sequence = 0;                ///< size of what counts positions, symbolic dimension 1; 0: likewise
+  bool isPartOfBatch = false;          ///< of several micro-batches: what depends on `batch` as a number is refused
   std::vector<std::string> dimRoles;   ///< where it is not so: "<input>:<dimension>=<batch|sequence|none>[,…]"
 
   // What the file's tensors are, as regular expressions of their names. What none of them decides is up to the file:

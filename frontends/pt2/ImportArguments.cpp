@@ -263,9 +263,12 @@ LogicalResult Importer::addInputs() {
       if (!size.symbol().empty())
         symbols[size.symbol()] = input.dims[dim].size;
   for (auto [input, meta] : llvm::zip_equal(dims.getInputs(), inputs)) {
-    for (auto [dim, size] : llvm::enumerate(meta->sizes))
+    for (auto [dim, size] : llvm::enumerate(meta->sizes)) {
       if (failed(bindSize(input.name, dim, size, input.dims[dim].size)))
         return failure();
+      if (size.tree && input.dims[dim].role == train::DimRole::Sample)
+        llvm::append_range(batchSymbols, size.tree->symbols());
+    }
     FailureOr<Value> value = step.addInput(dims, input, elementOf(&context, meta->dtype));
     if (failed(value))
       return failure();

@@ -2,6 +2,7 @@
 
 #include "frontends/pt2/Importer.h"
 
+#include "frontends/pt2/BatchSize.h"
 #include "frontends/pt2/Draws.h"
 #include "frontends/pt2/InPlace.h"
 #include "frontends/pt2/Masked.h"
@@ -231,6 +232,12 @@ void Importer::importNode(const Node &node) {
     for (const std::string &name : results)
       names[name].broken = true;
   };
+  if (std::string number = options.isPartOfBatch ? findNumberOf(batchSymbols, node, program.graph) : "";
+      !number.empty())
+    return giveUp(
+        "'" + number +
+        "' is a number that follows from the size of the batch, which --accumulate divides into "
+        "micro-batches of another size; with --accumulate 1 and a larger --batch it is that of the whole batch");
   const std::optional<InPlaceFunction> function = mutations.functionOf(node);
   const StringRef target = shortTarget(function ? function->target : node.target);
   const bool isComplex = meetsComplex(node);

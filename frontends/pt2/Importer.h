@@ -70,6 +70,7 @@ private:
   Mutations mutations;
   llvm::StringMap<Entry> names, byTarget;       ///< of the graph; of parameters and buffers
   std::map<std::string, int64_t> symbols;       ///< the sizes that were chosen
+  std::vector<std::string> batchSymbols;        ///< those that count samples
   llvm::StringMap<std::string> shared;          ///< names of a tensor that several names have -> the first of them
   llvm::StringMap<mlir::Value> buffers;         ///< those that change, by their names in the graph -> the argument
   llvm::StringMap<llvm::StringRef> bufferNames; ///< of the same: their names in the module

@@ -135,7 +135,7 @@ struct Between {
   double weight;
 };
 std::optional<Between> quantileAt(double q, int64_t size, Type element, StringRef interpolation) {
-  const double rank = frontend::roundTo(element, q * static_cast<double>(size - 1)), lower = std::floor(rank);
+  const double rank = frontend::roundTo(element, q) * static_cast<double>(size - 1), lower = std::floor(rank);
   const auto at = static_cast<int64_t>(lower);
   if (interpolation == "linear")
     return Between{at, rank - lower};

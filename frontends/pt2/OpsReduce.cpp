@@ -162,8 +162,12 @@ template <bool isDeviation, bool hasMean> LogicalResult opVar(Call &c) {
   Type element = c.element("self");
   Value x = b.convert(c.value("self"), computedIn(element)), mean = frontend::mean(b, x, *dims);
   Value centred = b.sub(x, b.broadcastReduced(mean, shapeOf(x), *dims));
-  Value squares = reduce(b, ReduceKind::Sum, b.mul(centred, centred), *dims);
-  Value result = b.scale(squares, 1.0 / (static_cast<double>(countOf(c, *dims)) - correction));
+  // A mean times a factor, which depends on how many there are: of one degree of freedom the divisor would be nothing
+  // to see, and a sum over samples is another thing.
+  const auto count = static_cast<double>(countOf(c, *dims));
+  Value squares = b.mul(centred, centred);
+  Value result = correction == 0 ? b.scale(reduce(b, ReduceKind::Sum, squares, *dims), 1.0 / count)
+                                 : b.scale(frontend::mean(b, squares, *dims), count / (count - correction));
   if (isDeviation)
     result = rootOf(b, result, 2);
   if (failed(setReduced(c, b.convert(result, element), *dims)))

@@ -221,10 +221,12 @@ void BatchSizes::mark() {
 
 } // namespace
 
-void markBatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times) {
+bool markBatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times) {
   BatchSizes sizes(step, larger, times);
-  if (sizes.find())
-    sizes.mark();
+  if (!sizes.find())
+    return false;
+  sizes.mark();
+  return true;
 }
 
 } // namespace tessera

@@ -16,8 +16,8 @@ namespace tessera {
 /// Marks in `step` what follows from the size of its batch, by `larger`, the same step of a batch `times` as large:
 /// numbers become barriers that stand for those of the whole batch (train.of_batch, train.of_batch_number), shapes say
 /// which dimension grows (train.grows), and the function that all of it is known (train.batch_groups).
-/// Changes nothing where the steps are not the same op by op.
-void markBatchSizes(mlir::func::FuncOp step, mlir::func::FuncOp larger, int64_t times);
+/// False: nothing was changed, since the steps are not the same op by op.
+bool markBatchSizes(mlir::func::FuncOp step, mlir::func::FuncOp larger, int64_t times);
 
 } // namespace tessera
 

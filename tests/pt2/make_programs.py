@@ -373,6 +373,18 @@ class Sizes(nn.Module):
         }
 
 
+class Counts(nn.Module):
+    """How many samples there are enters the result: as a number, or as the divisor of a deviation."""
+
+    def __init__(self, is_number):
+        super().__init__()
+        self.is_number = is_number
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return self.scale * (x * (x.shape[0] - 1) / (x.shape[0] / 3) if self.is_number else x / (x.std(0) + 1))
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     torch.manual_seed(0)
@@ -405,6 +417,8 @@ def main():
     open_batch = ({0: torch.export.Dim("batch", min=2)},)
     save("no_grad", export(NoGrad().train(), (x,), dynamic_shapes=open_batch))
     save("no_grad_in_place", export(NoGradInPlace().train(), (x,), dynamic_shapes=open_batch))
+    for name, is_number in (("counted", True), ("deviation", False)):
+        save(name, export(Counts(is_number).train(), (x,), dynamic_shapes=open_batch))
     save("pooled", export(Pooled().train(), (torch.randn(8, 3, 16, 16),)))
     save("dropouts", export(Dropouts().train(), (torch.randn(2, 4, 3, 3),)))
     for what in ("buffer", "parameter", "changed", "input", "output"):

@@ -57,7 +57,7 @@ public:
 
 private:
   LogicalResult import();
-  void findBatchSizes(const Frontend &frontend, ImportOptions import);
+  bool findBatchSizes(const Frontend &frontend, ImportOptions import);
   LogicalResult runPasses(Phase phase);
   LogicalResult dump(Phase phase);
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
@@ -134,8 +134,14 @@ LogicalResult Compilation::import() {
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
     module = frontend->import(options.input, import, context);
-    if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate))
-      findBatchSizes(*frontend, import);
+    if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate) &&
+        !findBatchSizes(*frontend, import) && options.accumulate > 1) {
+      import.isPartOfBatch = true; // whatever follows from the size of the batch is refused
+      ScopedDiagnosticHandler again(&context, [](Diagnostic &diagnostic) { // warnings have been said
+        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+      });
+      module = frontend->import(options.input, import, context);
+    }
     if (module)
       (*module)->setAttr(train::kModelFile, StringAttr::get(&context, options.input));
   }
@@ -151,16 +157,16 @@ LogicalResult Compilation::import() {
 }
 
 /// What of the step follows from the size of its batch, by the step of the whole one. An evaluation is of several, too.
-void Compilation::findBatchSizes(const Frontend &frontend, ImportOptions import) {
+/// False: it is not known.
+bool Compilation::findBatchSizes(const Frontend &frontend, ImportOptions import) {
   const int64_t times = std::max<int64_t>(options.accumulate, 2);
   if (import.batch <= 0 || llvm::MulOverflow(import.batch, times, import.batch))
-    return;
+    return false;
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {}); // what is wrong with it is not wrong with the step
   OwningOpRef<ModuleOp> larger = frontend.import(options.input, import, context);
   auto step = module->lookupSymbol<func::FuncOp>("step");
   auto whole = larger ? larger->lookupSymbol<func::FuncOp>("step") : func::FuncOp();
-  if (step && whole)
-    markBatchSizes(step, whole, times);
+  return step && whole && markBatchSizes(step, whole, times);
 }
 
 LogicalResult Compilation::setMesh() {
