@@ -156,14 +156,14 @@ def ratio():
 class Unsupported(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = torch.nn.Linear(6, 6)
+        self.first = torch.nn.Linear(17, 17)
 
     def forward(self, x):
         return torch.linalg.det(x[:, None] * self.first.weight)[:, None]
 
 
 def unsupported():
-    return Unsupported(), torch.randn(4, 6), ["x"]
+    return Unsupported(), torch.randn(4, 17), ["x"]
 
 
 class Random(torch.nn.Module):

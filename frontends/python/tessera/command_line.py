@@ -99,6 +99,8 @@ def main(words, description):
         return verify(options, flags)
     except ImportError as why:
         return fail(why)
+    except OSError as why:  # of --keep and --json: no verdict, whose status is 0 or 1
+        return fail_usage(f"{why.filename}: {why.strerror}" if why.filename else why)
 
 
 def load(options, weights=True):
@@ -174,11 +176,11 @@ def verify(options, flags):
         except Exception as why:  # whatever a damaged file or an odd model makes of the tools: that is no difference
             status, line = 2, f"not compared: {type(why).__name__}: {' '.join(str(why).split())[:300]}"
             result = {"result": "not compared", "reason": line}
+    print(line, flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(result, file, indent=2)
             file.write("\n")
-    print(line)
     return status
 
 

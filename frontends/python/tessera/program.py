@@ -47,7 +47,8 @@ class Program:
     def load(path):
         """The program of a .pt2 file. Raises ExportError if this PyTorch cannot read it."""
         try:
-            return Program(torch.export.load(os.fspath(path)))
+            with quiet():
+                return Program(torch.export.load(os.fspath(path)))
         except Exception as why:  # what torch's reader raises has no common class
             raise ExportError(f"{path}: {first_line(why)}") from why
 
