@@ -4,10 +4,11 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 import numpy as np
 
-from harness import MODELS, ROOT, Golden, ToolTest, safetensors
+from harness import BIN, MODELS, ROOT, Golden, ToolTest, safetensors
 
 
 class CompileFlags(ToolTest):
@@ -96,6 +97,15 @@ class CompileFlags(ToolTest):
         output = self.fail_with("'a.tessera' takes tokens, 65 for a sample and below 256: ", "tessera-run", "a.tessera")
         self.assertIn("  tokens: I64 [samples, 64], from 0 to 255\n", output)
         self.assertIn("  targets: I32 [samples, 64]", output)
+
+    def test_help_fits_the_terminal(self):
+        for tool in ("tessera-run", "tessera-dump"):
+            with self.subTest(tool):
+                done = subprocess.run([os.path.join(BIN, tool), "--help"], env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True)
+                lines = done.stdout.split("\n")
+                options = lines[:next((i for i, line in enumerate(lines) if line.startswith("Example")), len(lines))]
+                self.assertGreater(len(options), 15)
+                self.assertLessEqual(max(map(len, options)), 80)
 
     def test_a_model_is_no_artifact(self):
         shutil.copy(os.path.join(ROOT, "tools", "demo", "gpt.pt2"), self.path("net.pt2"))

@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace tessera {
 
@@ -41,7 +45,58 @@ int failUsage(const CLI::App &app, const std::string &message) {
   return kUsageError;
 }
 
+/// Columns of the terminal: what it says, else the environment's COLUMNS, else 120.
+static size_t terminalWidth() {
+  constexpr size_t least = 60, usual = 120;
+  winsize size = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return std::max<size_t>(size.ws_col, least);
+  const char *columns = std::getenv("COLUMNS");
+  const long given = columns ? std::strtol(columns, nullptr, 10) : 0;
+  return given > 0 ? std::max(static_cast<size_t>(given), least) : usual;
+}
+
+/// With breaks between words, so that no line has more characters than `room`. Breaks that are there stay.
+static std::string wrap(const std::string &text, size_t room) {
+  std::string lines;
+  size_t used = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    const bool isFull = used > 0 && used + 1 + (end - begin) > room;
+    if (used > 0)
+      lines += isFull ? "\n" : " ";
+    used = (isFull || used == 0 ? 0 : used + 1) + (end - begin);
+    lines.append(text, begin, end - begin);
+    if (end < text.size() && text[end] == '\n') {
+      lines += "\n";
+      used = 0;
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
+namespace {
+/// What is said of a tool and of its options is broken at the terminal's width.
+class WrappingFormatter : public CLI::Formatter {
+public:
+  std::string make_option_desc(const CLI::Option *option) const override {
+    constexpr size_t least = 20;
+    const size_t left = get_column_width(), width = terminalWidth();
+    return wrap(CLI::Formatter::make_option_desc(option), width > left + least ? width - left : least);
+  }
+  std::string make_description(const CLI::App *app) const override {
+    const std::string text = CLI::Formatter::make_description(app);
+    // Examples are indented, and stay as they are.
+    return text.find("\n ") == std::string::npos ? wrap(text, terminalWidth()) : text;
+  }
+};
+} // namespace
+
 std::optional<int> readCommandLine(CLI::App &app, int argc, char **argv) {
+  auto formatter = std::make_shared<WrappingFormatter>();
+  formatter->column_width(app.get_formatter()->get_column_width());
+  app.formatter(formatter);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError &) {

@@ -46,7 +46,8 @@ std::string largestText(const Artifact &artifact, size_t number, int count) {
   std::stable_sort(slots.begin(), slots.end(),
                    [](const artifact::Slot *a, const artifact::Slot *b) { return a->bytes() > b->bytes(); });
   const size_t shown = std::min<size_t>(slots.size(), count);
-  std::string text = fmt::format("largest of {} slots that are live at the peak (instruction {})\n", slots.size(), moment);
+  std::string text =
+      fmt::format("largest of {} slots that are live at the peak (instruction {})\n", slots.size(), moment);
   for (size_t i = 0; i < shown; ++i) {
     const bool isOnHost = package.arenas()->Get(slots[i]->arena())->kind() == artifact::ArenaKind::Host;
     text += fmt::format("  {:>10} {:<6} {:<13} {:>6}-{:<6} {}\n", formatBytes(slots[i]->bytes()),

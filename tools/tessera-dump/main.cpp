@@ -64,7 +64,8 @@ int main(int argc, char **argv) {
     app.add_flag(section.flag, section.chosen, section.help);
   app.add_option("--program", programName,
                  "The program that memory, schedule and collectives are shown of (default: the training)");
-  app.add_option("--top", top, "With --memory: this many of the largest slots that are live at the peak, and not all slots")
+  app.add_option("--top", top,
+                 "With --memory: this many of the largest slots that are live at the peak, and not all slots")
       ->needs("--memory")
       ->check(CLI::PositiveNumber);
   app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");

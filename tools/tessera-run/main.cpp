@@ -13,6 +13,8 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace {
 /// A whole number that fits its type: CLI11 gives the nearest one that does, and -1 as the largest without a sign.
@@ -210,6 +212,20 @@ int main(int argc, char **argv) {
       "--autotune{auto}", autotune,
       "On a GPU: time the algorithms of each product at the start and keep the fastest in a file, --autotune=FILE or "
       "the user's (~/.cache/tessera/gemm.json)");
+  for (const auto &[group, names] : std::vector<std::pair<const char *, std::vector<const char *>>>{
+           {"Ranks", {"--comm", "--ranks", "--threads", "--stall-timeout", "--start-timeout"}},
+           {"Learning rate", {"--lr", "--min-lr", "--warmup", "--schedule", "--decay-steps", "--decay-curve"}},
+           {"State",
+            {"--weights", "--model-file", "--resume", "--checkpoint-every", "--keep", "--check-replicas", "--take-over",
+             "--export", "--export-lora", "--no-export", "--on-nonfinite"}},
+           {"Evaluation", {"--eval-data", "--eval-every", "--eval-batches", "--eval-only"}},
+           {"Data", {"--order", "--text-field", "--token-bytes", "--tokenizer", "--end-of-document"}},
+           {"Telemetry",
+            {"--log-every", "--trace-steps", "--memory-snapshot", "--tensorboard", "--dump", "--dump-step",
+             "--peak-gflops"}},
+           {"GPUs", {"--no-graph", "--attention-gradient", "--reproducible", "--autotune"}}})
+    for (const char *name : names)
+      app.get_option(name)->group(group);
   if (std::optional<int> status = tessera::readCommandLine(app, argc, argv))
     return *status;
   if (tunes->count() > 0)

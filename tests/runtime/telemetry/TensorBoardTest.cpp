@@ -68,7 +68,8 @@ TEST(TensorBoard, ABeginWhereARunHasBeenIsMarked) {
 }
 
 TEST(StageMemory, OneEntryPerRank) {
-  auto json = nlohmann::json::parse(stageToJson("after warm-up", 1, {{10, 30, 40, 7, {50, 60}}, {11, 31, 41, 8, {51, 61}}}));
+  auto json =
+      nlohmann::json::parse(stageToJson("after warm-up", 1, {{10, 30, 40, 7, {50, 60}}, {11, 31, 41, 8, {51, 61}}}));
   EXPECT_EQ(json["stage"], "after warm-up");
   EXPECT_EQ(json["step"], 1);
   ASSERT_EQ(json["ranks"].size(), 2u);

@@ -71,7 +71,7 @@ TEST_F(DumpTest, MemoryHasClassesSlotsAndTimeline) {
   expectLine(text, "4-6      ....###. product");
   EXPECT_EQ(memoryText(*artifact, trainingProgram, 0).find("gathered h.0"), std::string::npos);
   std::string largest = largestText(*artifact, trainingProgram, 1);
-  EXPECT_EQ(largest.rfind("largest of 5 slots that are live at the peak (instruction 4)\n", 0), 0u) << largest;
+  EXPECT_EQ(largest.rfind("largest of 6 slots that are live at the peak (instruction 4)\n", 0), 0u) << largest;
   EXPECT_EQ(std::count(largest.begin(), largest.end(), '\n'), 2);
   expectLine(largest, "     128 B device communication      0-4      gathered h.0");
   Json json = memoryJson(*artifact);
