@@ -253,7 +253,8 @@ std::string describeWantedData(const std::vector<BatchSpec> &specs) {
            ": --data tokens.bin, or text that is read as bytes: --data text/\nor ";
   text += "arrays: --data data.npz or data.safetensors, with\n";
   for (const BatchSpec &spec : specs) {
-    text += "  " + spec.name + ": " + std::string(safetensorsName(spec.dtype)) + " [" + (spec.isShared() ? "" : "samples");
+    text +=
+        "  " + spec.name + ": " + std::string(safetensorsName(spec.dtype)) + " [" + (spec.isShared() ? "" : "samples");
     bool isFirst = spec.isShared();
     for (int64_t size : spec.sampleShape()) {
       text += (isFirst ? "" : ", ") + std::to_string(size);

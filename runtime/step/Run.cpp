@@ -76,7 +76,8 @@ bool Run::isReported(int64_t step) const {
   return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
 }
 
-/// " | 1m05s, 12m30s left": since the run said what it trains, and for the steps that remain at the mean pace of those done.
+/// " | 1m05s, 12m30s left": since the run said what it trains, and for the steps that remain at the mean pace of those
+/// done.
 std::string Run::timesSoFar(int64_t step) const {
   const double elapsed = secondsSince(stepsBegan);
   const std::string text = " | " + formatDuration(elapsed);
