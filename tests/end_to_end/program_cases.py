@@ -163,3 +163,18 @@ def masked_means_in_micro_batches(test, folder):
         run = tessera.train(artifact, {"x": x.numpy(), "keep": keep.numpy()}, steps=1, weights=program, order="sequential",
                             out=os.path.join(folder, str(accumulate)))
         test.assertAlmostEqual(run.losses[0], net(x, keep).item(), places=5)
+
+
+@case
+def one_sample_of_any_length(test, folder):
+    """A program for batches of one, as long contexts need them, keeps its positions open."""
+    model = torch.nn.Sequential(torch.nn.Embedding(50, 8), torch.nn.Linear(8, 50))
+    with test.assertWarnsRegex(UserWarning, "the program is for that many samples only"):
+        program = tessera.export(model, torch.randint(50, (1, 16)))
+    for length in (16, 96):
+        tokens, targets = torch.randint(50, (2, length)), torch.randint(50, (2, length))
+        artifact = tessera.compile(program, os.path.join(folder, "long.tessera"), batch=1, seq=length, accumulate=2)
+        run = tessera.train(artifact, {"input": tokens.numpy(), "targets": targets.numpy()}, steps=1, weights=program, order="sequential",
+                            out=os.path.join(folder, str(length)))
+        wanted = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten()).item()
+        test.assertAlmostEqual(run.losses[0], wanted, places=5)

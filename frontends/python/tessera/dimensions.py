@@ -42,11 +42,10 @@ def input_names(model, count):
 
 
 def batch_open(inputs):
-    """{input: {0: "batch"}} of the inputs, {name: tensor}, that have as many samples as the first."""
+    """{input: {0: "batch"}} of the inputs, {name: tensor}, that have as many samples as the first; of a single sample, which
+    torch.export makes a constant, {input: {}}."""
     samples = next((len(tensor) for tensor in inputs.values() if tensor.dim()), 0)
-    if samples < LEAST:
-        return {}
-    return {name: {0: "batch"} for name, tensor in inputs.items() if tensor.dim() and len(tensor) == samples}
+    return {name: {0: "batch"} if samples >= LEAST else {} for name, tensor in inputs.items() if tensor.dim() and len(tensor) == samples}
 
 
 def positions_open(inputs):

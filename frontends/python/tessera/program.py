@@ -206,6 +206,6 @@ def tell_fixed(program, named, wanted, dynamic, reason):
     if fixed and dynamic is None:
         warnings.warn(f"the module fixes sizes that were to be open: {listed(fixed)} in the program, as in the example"
                       + (f" ({reason})" if reason else ""), stacklevel=3)
-    if dynamic is None and not wanted:
+    if dynamic is None and not any(0 in entry for entry in wanted.values()):
         warnings.warn("the example has fewer than two samples, of which torch.export makes a constant: the program is for "
                       "that many samples only", stacklevel=3)
