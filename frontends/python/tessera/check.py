@@ -55,7 +55,7 @@ class Check:
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
     random_calls: int = 0  # of the program
-    kinds: list | None = None  # element types of the reference's random numbers, in order of calls
+    kinds: "list | None" = None  # element types of the reference's random numbers, in order of calls
     data: dict = None
     draw: bool = True  # whether integers are drawn; else they are the example's
     notes: list = dataclasses.field(default_factory=list)  # what the user should know, one text each

@@ -20,7 +20,7 @@ class Twin:
     """What step 1 is in the other type. errors: {name: largest error of PyTorch's gradient from rounding}, nan where the twin's
     is not finite and PyTorch's is; loss: the twin's, None if the model does not run in that type; loss_error: of PyTorch's."""
     errors: dict = dataclasses.field(default_factory=dict)
-    loss: float | None = None
+    loss: "float | None" = None
     loss_error: float = 0.0
 
 
