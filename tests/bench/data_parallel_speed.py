@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokens per second of data-parallel training: Tessera's strategies, PyTorch DDP and FSDP2 over gloo, interleaved.
 
-usage: data_parallel_speed.py --model gpt2.onnx [--case gpt2|small] [--ranks 2] [--rounds 3] [--torch-python python3]
+usage: data_parallel_speed.py --model gpt2.pt2 [--case gpt2|small] [--ranks 2] [--rounds 3] [--torch-python python3]
                               [--strategies ddp,zero2,zero3] [--peers ddp,fsdp2] [--target here.json]
 
 One thread per rank; the case's batch is split over the ranks. Each round runs every system once; a round's figure is the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tokens per second of Tessera, PyTorch eager, torch.compile and llm.c on one model, machine and threads, interleaved.
 
-usage: training_speed.py --model gpt2.onnx [--case gpt2|small] [--rounds 5] [--threads 2] [--torch-python python3]
+usage: training_speed.py --model gpt2.pt2 [--case gpt2|small] [--rounds 5] [--threads 2] [--torch-python python3]
                          [--systems tessera,eager,compile] [--llmc DIR]
 
 Exports nothing: give the model with --model (see tools/demo/export_gpt.py for the commands). Each round runs every system
@@ -100,7 +100,7 @@ class Llmc:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", choices=CASES, default="gpt2")
-    parser.add_argument("--model", required=True, help="the case's ONNX file")
+    parser.add_argument("--model", required=True, help="the case's program or ONNX file")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-python", default="python3", help="a Python with torch; empty: leave PyTorch out")
