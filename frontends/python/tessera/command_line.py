@@ -86,7 +86,11 @@ largest element, and by more where PyTorch's own are as far from those in float6
 
 def main(words, description):
     at = words.index("--") if "--" in words else len(words)
-    options = parser_of(description).parse_args(words[:at])
+    parser = parser_of(description)
+    options, unknown = parser.parse_known_args(words[:at])
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}"
+                     + ("; flags of tessera-compile come after --" if options.command == "verify" else ""))
     flags = words[at + 1:]
     try:
         import torch  # noqa: F401
