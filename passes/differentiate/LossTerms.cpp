@@ -28,24 +28,15 @@ using Kind = Dependence::Kind;
 
 namespace {
 
-constexpr llvm::StringLiteral kMixesSamples = "lets the samples of a batch influence each other";
-constexpr llvm::StringLiteral kNoDimension = "leaves no dimension that counts samples";
-constexpr llvm::StringLiteral kNotLinear = "is not linear in what was added up over the batch";
 constexpr llvm::StringLiteral kUnclearFactor = "multiplies a sum over the batch by a number, which may or may not "
                                                "depend on the size of the batch; write a mean, or "
                                                "multiply before the sum";
 constexpr llvm::StringLiteral kUndoneMean =
     "scales a mean over the batch by a number that may be the number of its elements or follow from it; write a sum or "
     "a plain mean, or compile with another --batch if the number is not meant so";
-constexpr llvm::StringLiteral kCountedSamples = "scales samples by a number that may be their count; write a mean or a "
-                                                "plain sum, or compile with another --batch if "
-                                                "the number is not meant so";
-constexpr llvm::StringLiteral kPlaces = "combines the samples of a batch with what depends on their place in it";
 constexpr llvm::StringLiteral kUnclearCount =
     "adds up equal values, of which there may or may not be as many as samples; write a mean, or multiply";
 constexpr llvm::StringLiteral kComputedTargets = "counts targets that are computed";
-
-Dependence other(Operation &op, StringRef why) { return {Kind::Other, 0, &op, why}; }
 
 } // namespace
 
@@ -100,27 +91,6 @@ void LossTerms::visit(Block &block, Mend mend) {
   }
 }
 
-/// Of indices to which the number of the rows before those of their sample was added: samples, whatever the place of
-/// one in the batch.
-Dependence LossTerms::ofOwnIndices(Value indices) const {
-  const Dependence known = of(indices);
-  Operation *op = indices.getDefiningOp();
-  if (known.kind != Kind::Other || !isa_and_nonnull<train::AddOp, train::MulOp>(op))
-    return known;
-  const Dependence one = ofOwnIndices(op->getOperand(0)), other = ofOwnIndices(op->getOperand(1));
-  const bool areSame = one.kind == other.kind && one.dim == other.dim && one.blocks == other.blocks;
-  return other.kind == Kind::None || areSame ? one : one.kind == Kind::None ? other : known;
-}
-
-/// Of a lookup of each sample in its own rows.
-Dependence LossTerms::ofOwnRows(train::GatherRowsOp op) const {
-  const Dependence table = of(op.getTable()), indices = ofOwnIndices(op.getIndices());
-  auto isMajor = [](const Dependence &known) {
-    return known.kind == Kind::Samples && known.dim == 0 && known.blocks == 1;
-  };
-  return isMajor(table) && isMajor(indices) ? indices : other(*op, kMixesSamples);
-}
-
 Dependence LossTerms::visit(Operation &op, unsigned result) {
   if (auto gather = dyn_cast<train::GatherRowsOp>(op);
       gather && op.hasAttr(train::kOwnRows) && of(gather.getTable()).kind == Kind::Samples)
@@ -139,19 +109,19 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
       return {};
     }
   if (!hasSamples && !isReduced)
-    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofWhole(op);
+    return hasUnclearCount(op, batchSize) ? Dependence::other(op, kUnclearCount) : ofWhole(op);
   if (auto count = dyn_cast<train::CountValidOp>(op)) { // which accumulate-gradients makes one of the whole batch
     if (!findBatchArgument(count.getTargets(), func))
-      return other(op, kComputedTargets);
+      return Dependence::other(op, kComputedTargets);
     wholeSums[count.getResult()] = &op;
     return {};
   }
   if (op.hasAttr(train::kStatistics))
     return {};
   if (hasSamples && isReduced)
-    return other(op, kMixesSamples);
+    return Dependence::other(op, kMixesSamples);
   if (!hasSamples)
-    return hasUnclearCount(op, batchSize) ? other(op, kUnclearCount) : ofReduced(op);
+    return hasUnclearCount(op, batchSize) ? Dependence::other(op, kUnclearCount) : ofReduced(op);
   Dependence found = ofSamples(op, result);
   if (found.kind == Kind::Samples)
     noteScale(op, found);
@@ -178,7 +148,7 @@ void LossTerms::noteScale(Operation &op, Dependence &samples) const {
       samples.scaledBy = &op;
   }
   if (samples.scaledBy && samples.usesWhole)
-    samples = other(*samples.scaledBy, kCountedSamples);
+    samples = Dependence::other(*samples.scaledBy, kCountedSamples);
   else if (isa<train::AddOp, train::SubOp>(op))
     samples.scaledBy = nullptr;
 }
@@ -198,193 +168,18 @@ bool LossTerms::scaledUndoes(Operation &op, bool isMean) const {
   return false;
 }
 
-/// Whether `value`, of which nothing is a sample, is the same for all of them along a dimension of `blocks` parts.
-bool LossTerms::isSameForSamples(Value value, int64_t dim, int64_t blocks) {
-  const std::tuple<Value, int64_t, int64_t> key{value, dim, blocks};
-  if (auto known = same.find(key); known != same.end())
-    return known->second;
-  const bool result = findSameForSamples(value, dim, blocks);
-  same[key] = result;
-  return result;
-}
-
-bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
-  if ((batchSize == 1 && !knowsSizes) || train::splatOf(value))
-    return true;
-  auto result = dyn_cast<OpResult>(value);
-  if (!result || of(value).kind == Kind::Samples || train::shapeOf(value)[dim] % (blocks * batchSize) != 0)
-    return false;
-  Operation *op = result.getOwner();
-  if (auto constant = dyn_cast<train::ConstantOp>(op))
-    return !constant->hasAttr(train::kByPlace) && isConstantAlong(constant, dim, blocks, batchSize);
-  if (isa<train::RngUniformOp>(op))
-    return true; // each has numbers of its own
-  if (auto iota = dyn_cast<train::IotaOp>(op))
-    return static_cast<int64_t>(iota.getDim()) != dim;
-  if (isa<train::BarrierOp>(op))
-    return isSameForSamples(op->getOperand(result.getResultNumber()), dim, blocks);
-  if (isa<train::ReshapeOp>(op)) {
-    const auto [from, parts] = findParts(train::shapeOf(value), train::shapeOf(op->getOperand(0)), dim, blocks);
-    return parts > 0 && isSameForSamples(op->getOperand(0), from, parts);
-  }
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!rule || op->getNumOperands() == 0)
-    return false;
-  const ShardingRule factors = rule.getShardingRule();
-  ArrayRef<int64_t> found = factors.results[result.getResultNumber()][dim];
-  if (found.size() != 1 || factors.factors[found.front()].kind != FactorKind::PassThrough ||
-      factors.factors[found.front()].isOrdered)
-    return false;
-  return isSameAlong(*op, factors, found.front(), blocks);
-}
-
-/// Whether the operands that have a factor are the same along it.
-bool LossTerms::isSameAlong(Operation &op, const ShardingRule &factors, int64_t factor, int64_t blocks) {
-  for (auto [index, operand] : llvm::enumerate(op.getOperands()))
-    for (auto [dim, found] : llvm::enumerate(factors.operands[index]))
-      if (llvm::is_contained(found, factor) &&
-          (found.size() != 1 || !isSameForSamples(operand, static_cast<int64_t>(dim), blocks)))
-        return false;
-  return true;
-}
-
-/// Reshapes keep the order of elements: as many parts lie outside of the samples as before, dimensions and blocks
-/// together. Returns the dimension of `to` that has the samples of dimension `dim` of `from`, and how many blocks of it
-/// have all of them each; 0 if there is none. `grows`: the dimension of `to` that grows with the batch, if it is known.
-std::pair<int64_t, int64_t> LossTerms::findParts(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim,
-                                                 int64_t blocks, std::optional<int64_t> grows) const {
-  const int64_t before = llvm::product_of(from.take_front(dim)) * blocks;
-  auto blocksAt = [&](size_t at) -> int64_t {
-    const int64_t outside = llvm::product_of(to.take_front(at));
-    const int64_t parts = outside > 0 && before % outside == 0 ? before / outside : 0;
-    return parts > 0 && to[at] % (parts * batchSize) == 0 ? parts : 0;
-  };
-  if (grows)
-    return {*grows, blocksAt(static_cast<size_t>(*grows))};
-  auto same = static_cast<size_t>(dim);
-  if (same < to.size() && blocksAt(same) == blocks && from.take_front(same + 1) == to.take_front(same + 1))
-    return {dim, blocks};
-  std::pair<int64_t, int64_t> found{0, 0};
-  for (size_t at = 0; at < to.size(); ++at)
-    if (const int64_t parts = blocksAt(at); parts > 0 && (found.second == 0 || parts < found.second))
-      found = {static_cast<int64_t>(at), parts};
-  return found;
-}
-
-/// The dimension of an op's result that is known to grow as the batch does.
-static std::optional<int64_t> growsAt(Operation &op) {
-  auto dim = op.getAttrOfType<IntegerAttr>(train::kGrows);
-  return dim ? std::optional(dim.getInt()) : std::nullopt;
-}
-
-/// Of samples: whole blocks, or every so many of the elements of each sample.
-Dependence LossTerms::ofSlice(train::SliceOp op, const Dependence &samples) const {
-  const int64_t dim = samples.dim, size = train::shapeOf(op.getOperand())[dim], block = size / samples.blocks;
-  const int64_t start = op.getStarts()[dim], limit = op.getLimits()[dim], stride = op.getStrides()[dim];
-  if (growsAt(*op) != dim)
-    return other(*op, kMixesSamples);
-  Dependence part = samples;
-  if (stride != 1)
-    return block % (batchSize * stride) == 0 ? part : other(*op, kMixesSamples);
-  if (start % block != 0 || limit % block != 0)
-    return other(*op, kMixesSamples);
-  part.blocks = (limit - start) / block;
-  return part;
-}
-
-/// Of samples along their dimension: the blocks of all operands.
-Dependence LossTerms::ofConcat(train::ConcatOp op) const {
-  const auto dim = static_cast<int64_t>(op.getDim());
-  Dependence joined;
-  int64_t block = 0, blocks = 0;
-  for (Value operand : op.getOperands()) {
-    const Dependence known = of(operand);
-    if (known.kind != Kind::Samples || known.dim != dim)
-      return other(*op, kMixesSamples);
-    const int64_t size = train::shapeOf(operand)[dim] / known.blocks;
-    if (block != 0 && size != block)
-      return other(*op, kMixesSamples);
-    block = size;
-    blocks += known.blocks;
-    joined = known;
-  }
-  joined.blocks = blocks;
-  return growsAt(*op) == dim ? joined : other(*op, kMixesSamples);
-}
-
-Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
-  if (isa<train::ReshapeOp>(op)) {
-    const Dependence known = of(op.getOperand(0));
-    const std::optional<int64_t> grows = growsAt(op);
-    if (knowsSizes && !grows)
-      return other(op, kNoDimension);
-    const auto [dim, blocks] =
-        findParts(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim, known.blocks, grows);
-    return blocks > 0 ? Dependence{Kind::Samples, dim, nullptr, {}, blocks} : other(op, kNoDimension);
-  }
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!rule)
-    return other(op, kMixesSamples);
-  if (auto concat = dyn_cast<train::ConcatOp>(op);
-      concat && of(op.getOperand(0)).dim == static_cast<int64_t>(concat.getDim()))
-    return ofConcat(concat);
-  if (auto slice = dyn_cast<train::SliceOp>(op)) {
-    const Dependence known = of(slice.getOperand());
-    if (train::shapeOf(slice.getResult())[known.dim] != train::shapeOf(slice.getOperand())[known.dim])
-      return ofSlice(slice, known);
-  }
-  const ShardingRule factors = rule.getShardingRule();
-  int64_t samples = -1, blocks = 1;
-  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
-    const Dependence known = of(operand);
-    if (known.kind != Kind::Samples)
-      continue;
-    ArrayRef<int64_t> found = factors.operands[index][known.dim];
-    if (found.empty() || (samples >= 0 && (found.front() != samples || known.blocks != blocks)))
-      return other(op, kMixesSamples);
-    samples = found.front();
-    blocks = known.blocks;
-  }
-  const std::optional<dist::ReductionKind> reduction = factors.reductionOf(result, samples);
-  const bool isReduction = reduction == dist::ReductionKind::Sum;
-  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
-    if (of(operand).kind == Kind::Samples)
-      continue;
-    for (auto [dim, found] : llvm::enumerate(factors.operands[index]))
-      if (llvm::is_contained(found, samples) &&
-          (found.size() != 1 || !isSameForSamples(operand, static_cast<int64_t>(dim), blocks) ||
-           (isReduction && batchSize == 1 && !operand.getDefiningOp<train::BroadcastOp>())))
-        return other(op, kPlaces);
-  }
-  if (isReduction) {
-    auto scatter = dyn_cast<train::ScatterAddRowsOp>(op);
-    if (scatter && train::splatOf(scatter.getInit()) != 0.0)
-      return other(op, kNotLinear);
-    const bool isMean = op.hasAttr(train::kMean);
-    for (Value operand : op.getOperands())
-      if (Operation *scaledBy = of(operand).scaledBy; scaledBy && scaledUndoes(*scaledBy, isMean))
-        return other(*scaledBy, kCountedSamples);
-    return {isMean ? Kind::Mean : Kind::Sum, 0, &op, {}};
-  }
-  if (factors.factors[samples].kind == FactorKind::PassThrough)
-    for (auto [dim, found] : llvm::enumerate(factors.results[result]))
-      if (!found.empty() && found.front() == samples)
-        return {Kind::Samples, static_cast<int64_t>(dim), nullptr, {}, blocks};
-  return other(op, kMixesSamples);
-}
-
 /// Of values that have no samples any more: linear functions of sums and means are such themselves.
 Dependence LossTerms::ofReduced(Operation &op) {
   if (isa<train::BroadcastOp, train::ConvertOp>(op))
     return isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()) || isa<train::BroadcastOp>(op)
                ? of(op.getOperand(0))
-               : other(op, kNotLinear);
+               : Dependence::other(op, kNotLinear);
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   if (!rule || op.getNumResults() != 1)
-    return other(op, kNotLinear);
+    return Dependence::other(op, kNotLinear);
   const ShardingRule factors = rule.getShardingRule();
   if (factors.linear.empty())
-    return other(op, kNotLinear);
+    return Dependence::other(op, kNotLinear);
   if (factors.jointlyLinear)
     return ofSum(op, factors.linear);
   Dependence found;
@@ -393,12 +188,12 @@ Dependence LossTerms::ofReduced(Operation &op) {
     if (!known.isReduced())
       continue;
     if (found.isReduced() || !factors.linear[index])
-      return other(op, kNotLinear);
+      return Dependence::other(op, kNotLinear);
     const bool isAverage = known.kind == Kind::Mean || known.isAverage;
     if (!isAverage && !knowsSizes && hasUnclearFactor(op, static_cast<unsigned>(index)))
-      return other(op, kUnclearFactor);
+      return Dependence::other(op, kUnclearFactor);
     if (isAverage && mayUndo(op, static_cast<unsigned>(index), known.op))
-      return other(op, kUndoneMean);
+      return Dependence::other(op, kUndoneMean);
     found = known;
   }
   if (isa<train::DivOp>(op) && wholeSums.contains(op.getOperand(1)))
@@ -430,9 +225,9 @@ Dependence LossTerms::ofWhole(Operation &op) {
   for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
     const bool isSum = wholeSums.contains(operand), isMean = wholeMeans.contains(operand);
     if (isSum && !knowsSizes && hasUnclearFactor(op, static_cast<unsigned>(index)))
-      return other(op, kUnclearFactor);
+      return Dependence::other(op, kUnclearFactor);
     if (isMean && mayUndo(op, static_cast<unsigned>(index), wholeMeans.lookup(operand)))
-      return other(op, kUndoneMean);
+      return Dependence::other(op, kUndoneMean);
     for (Value result : op.getResults()) {
       if (isSum)
         wholeSums[result] = wholeSums.lookup(operand);
@@ -452,7 +247,7 @@ Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
     if (kind == Kind::Sum || kind == Kind::Mean)
       reduction = of(operand.get()).op;
     if (!isLinear && kind != Kind::None)
-      return other(op, kNotLinear);
+      return Dependence::other(op, kNotLinear);
     isSum |= kind == Kind::Sum;
     isAverage &= kind != Kind::Sum || of(operand.get()).isAverage;
     if (isLinear && kind != Kind::Sum && train::splatOf(operand.get()) != 0.0)
@@ -461,7 +256,7 @@ Dependence LossTerms::ofSum(Operation &op, ArrayRef<bool> linear) {
   if (!isSum)
     return {Kind::Mean, 0, reduction, {}};
   if (!means.empty() && !isa<FloatType>(train::tensorType(op.getResult(0)).getElementType()))
-    return other(op, kNotLinear);
+    return Dependence::other(op, kNotLinear);
   llvm::append_range(mixed, means);
   Dependence sum{Kind::Sum, 0, reduction, {}};
   sum.isAverage = isAverage;

@@ -39,8 +39,17 @@ struct Dependence {
   mlir::Operation *scaledBy = nullptr;
   bool usesWhole = false; ///< of samples: a sum or mean of the whole batch was combined with them
 
+  static Dependence other(mlir::Operation &op, llvm::StringRef why) { return {Kind::Other, 0, &op, why}; }
   bool isReduced() const { return kind == Kind::Sum || kind == Kind::Mean; }
 };
+
+/// What an op does that nothing follows from (Dependence::why), where several kinds of op do it.
+inline constexpr llvm::StringLiteral kMixesSamples = "lets the samples of a batch influence each other";
+inline constexpr llvm::StringLiteral kNotLinear = "is not linear in what was added up over the batch";
+inline constexpr llvm::StringLiteral kCountedSamples =
+    "scales samples by a number that may be their count; write a mean or a "
+    "plain sum, or compile with another --batch if "
+    "the number is not meant so";
 
 /// The ops that `value` is computed by, in order, but for those behind a `stop`.
 llvm::SetVector<mlir::Operation *> opsOf(

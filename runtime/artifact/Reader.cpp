@@ -55,7 +55,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t>
   return std::shared_ptr<const Artifact>(std::move(made));
 }
 
-/// What a file is that is no artifact, and what to do with it. Its bytes say that it is none, its name what it may be.
+/// An error for a file without an artifact's magic bytes. Its suffix tells what it may be instead.
 static std::string describeOther(const std::string &name) {
   const std::string compileFirst = "; compile it first: tessera-compile " + name + " -o step.tessera";
   if (name.ends_with(".pt2"))

@@ -18,12 +18,13 @@ debootstrap --variant=minbase --include=python3,python3-venv,python3-numpy bookw
   tail -n 20 "$work/debootstrap.log" >&2
   exit 1
 }
-cp "$dist"/tessera-*-py3-none-manylinux_*.whl tools/demo/gpt.pt2 "$root/root"
+mkdir "$root/try"
+cp "$dist"/tessera-*-py3-none-manylinux_*.whl tools/demo/gpt.pt2 "$root/try"
 for archive in "$dist"/tessera-*.tar.gz; do tar xzf "$archive" -C "$root/opt"; done
 
-cat >"$root/root/try.sh" <<'TRY'
+cat >"$root/try.sh" <<'TRY'
 set -eu
-cd /root
+cd /try
 for compiler in cc gcc clang cmake ld; do
   if command -v $compiler; then echo "the root has a compiler" >&2; exit 1; fi
 done
@@ -45,7 +46,7 @@ cmp wheel/model.safetensors archive/model.safetensors
 echo "clean root: works"
 TRY
 # The mount of /proc ends with the processes inside.
-unshare --mount --pid --fork sh -c "mount -t proc proc '$root/proc' && exec chroot '$root' sh /root/try.sh"
+unshare --mount --pid --fork sh -c "mount -t proc proc '$root/proc' && exec chroot '$root' sh /try.sh"
 
 if [ -n "${TESSERA_TORCH_PYTHON:-}" ]; then
   "$TESSERA_TORCH_PYTHON" -m pip install -q --no-index --no-deps --target "$work/package" "$dist"/tessera-*-py3-none-manylinux_*.whl

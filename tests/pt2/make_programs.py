@@ -326,7 +326,7 @@ class Positions(nn.Module):
 
 
 class Pairs(nn.Module):
-    """Better and worse ones of n pairs, one after the other: the batch has 2*n."""
+    """n pairs: the better ones in the first half of the batch of 2*n, the worse ones in the second."""
 
     def __init__(self):
         super().__init__()

@@ -74,7 +74,7 @@ def free_ports(count):
 
 
 def wait_until(condition, seconds, what):
-    """The first value of `condition()` that is true; AssertionError with the text `what()` after so many seconds."""
+    """The first value of `condition()` that is true; AssertionError with the text `what()` after the timeout, in seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()

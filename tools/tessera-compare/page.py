@@ -18,7 +18,7 @@ def milliseconds(value):
 
 
 def unit_of(values):
-    """(name, bytes) of the unit that the largest of these is told in."""
+    """(name, bytes) of the unit for the largest of these."""
     return ("GiB", 2**30) if max(values, default=0) >= 2**30 else ("MiB", 2**20)
 
 

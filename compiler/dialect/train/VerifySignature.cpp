@@ -54,6 +54,17 @@ struct Checked {
     return number.getInt();
   }
 
+  /// A dimension of the only result of `op`, which is one of those that arrange elements.
+  LogicalResult isGrownDimension(Operation *op) const {
+    FailureOr<int64_t> dim = getI64();
+    if (failed(dim))
+      return failure();
+    if (!isa<ReshapeOp, SliceOp, ConcatOp>(op) || *dim < 0 ||
+        *dim >= cast<RankedTensorType>(op->getResult(0).getType()).getRank())
+      return error() << "expected a dimension of the result of a reshape, slice or concat, got " << *dim;
+    return success();
+  }
+
   LogicalResult isCount(int64_t most = std::numeric_limits<int64_t>::max()) const {
     FailureOr<int64_t> number = getI64();
     if (failed(number))
@@ -331,8 +342,25 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (name == kOfBatch)
     return checked.isOneOf({stringifyOfBatch(OfBatch::Sum), stringifyOfBatch(OfBatch::Mean)});
   // train.op_c10
-  if (name == kNumOfBatch || name == kBatchGroups || name == kBatchParts)
+  if (name == kNumOfBatch)
     return checked.isCount();
+  // train.op_c11
+  if (name == kBatchGroups || name == kBatchParts) {
+    FailureOr<int64_t> number = checked.getI64();
+    return failed(number) || *number > 0 ? LogicalResult(number) : checked.error() << "must be at least 1";
+  }
+  // train.op_c12
+  if (name == kGrows)
+    return checked.isGrownDimension(op);
+  // train.op_c13
+  if (name == kOfBatchNumber && !isa<FloatAttr>(attr.getValue()))
+    return checked.error() << "expected a number, got " << attr.getValue();
+  // train.op_c14
+  if (name == kOwnRows && !isa<GatherRowsOp>(op))
+    return checked.error() << "is only for gather_rows";
+  // train.op_c15
+  if (name == kRunning)
+    return isa<ReduceOp>(op) ? checked.isString() : LogicalResult(checked.error() << "is only for sums");
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))

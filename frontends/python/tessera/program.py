@@ -21,7 +21,7 @@ from .weightless import as_fake, mode_of
 
 BRANCHES = "; Python cannot branch on values in a program: torch.where chooses by them, and what only checks them can be left out"
 
-# Of a module that returns what is no tensor, as language models of transformers return their keys and values.
+# Of a module with a result other than tensors, such as the cache of keys and values of a language model.
 RETURNS = """; a program returns tensors: of a language model set model.config.use_cache = False, or export a wrapper:
   class Logits(torch.nn.Module):
       def __init__(self, model): super().__init__(); self.model = model

@@ -42,7 +42,7 @@ def twin_of(model, inputs, names, outputs, data, loss, steps, gradients, accumul
     other, share, unit = (torch.float32, 2.0**-29, 2.0**-53) if is_wide else (torch.float64, 1.0, 2.0**-24)
 
     def step(roundings):
-        """(loss, gradients) of the twin, with what it reads changed by random parts of so many roundings."""
+        """(loss, gradients) of the twin, its weights and inputs perturbed by up to `roundings` units in the last place."""
         rows = rows_of(data, inputs, names, 0, size, other)
         generator = torch.Generator().manual_seed(0)
 

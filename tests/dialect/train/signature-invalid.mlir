@@ -688,6 +688,50 @@ func.func @op_c10() attributes {train.num_of_batch = -1 : i64} {
 
 // -----
 
+// train.op_c11
+// expected-error@+1 {{train.batch_groups must be at least 1}}
+func.func @op_c11() attributes {train.batch_groups = 0 : i64} {
+  return
+}
+
+// -----
+
+func.func @op_c12(%x: tensor<4xf32>) -> tensor<2x2xf32> {
+  // train.op_c12
+  // expected-error@+1 {{train.grows expected a dimension of the result of a reshape, slice or concat, got 2}}
+  %y = train.reshape %x {train.grows = 2 : i64} : (tensor<4xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+
+// -----
+
+func.func @op_c13(%x: tensor<f32>) -> tensor<f32> {
+  // train.op_c13
+  // expected-error@+1 {{train.of_batch_number expected a number, got "7"}}
+  %y = train.barrier %x {train.of_batch_number = "7"} : tensor<f32>
+  return %y : tensor<f32>
+}
+
+// -----
+
+func.func @op_c14(%x: tensor<4xf32>) -> tensor<2x2xf32> {
+  // train.op_c14
+  // expected-error@+1 {{train.own_rows is only for gather_rows}}
+  %y = train.reshape %x {train.own_rows} : (tensor<4xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+
+// -----
+
+func.func @op_c15(%x: tensor<4xf32>) -> tensor<2x2xf32> {
+  // train.op_c15
+  // expected-error@+1 {{train.running is only for sums}}
+  %y = train.reshape %x {train.running = "b"} : (tensor<4xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+
+// -----
+
 // train.step_c16
 // expected-error@+1 {{argument 0: a buffer needs train.name of its own}}
 func.func @step_c16(%b: tensor<4xf32> {train.role = "buffer"}) {
