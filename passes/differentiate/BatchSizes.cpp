@@ -74,7 +74,8 @@ int64_t BatchSizes::grownDim(Value small, Value large) const {
   return found;
 }
 
-/// Of a slice: its bounds along the dimension grow as the batch does, or its stride divides the dimension and takes the same elements of each sample.
+/// Of a slice: its bounds along the dimension grow as the batch does, or its stride divides the dimension and takes the
+/// same elements of each sample.
 bool BatchSizes::growsAlike(Operation &small, Operation &large, int64_t dim) const {
   auto one = dyn_cast<SliceOp>(small);
   if (!one)
