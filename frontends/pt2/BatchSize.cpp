@@ -33,6 +33,14 @@ static bool mentions(StringRef expression, StringRef symbol) {
   return false;
 }
 
+/// Operators that read or write a part of a tensor that a number names.
+static bool takesPart(StringRef target) {
+  constexpr StringRef kNames[] = {"slice.", "select.",        "narrow.",        "constant_pad_nd.",
+                                  "pad.",   "slice_scatter.", "select_scatter."};
+  return target.consume_front("torch.ops.aten.") &&
+         llvm::any_of(kNames, [&](StringRef name) { return target.starts_with(name); });
+}
+
 std::string findNumberOf(const std::vector<std::string> &symbols, const Node &node, const Graph &graph) {
   const bool givesTensor = llvm::any_of(node.outputs, [](const Argument &output) {
     return output.as<TensorArg>() || output.as<std::vector<TensorArg>>();
@@ -44,10 +52,23 @@ std::string findNumberOf(const std::vector<std::string> &symbols, const Node &no
     return found != numbers.end() &&
            llvm::any_of(symbols, [&](StringRef symbol) { return mentions(found->second.expression, symbol); });
   };
+  // A part of samples is the step's matter; a part of anything else would be as long as a micro-batch.
+  const bool isPart =
+      takesPart(node.target) && llvm::none_of(node.inputs, [&](const NamedArgument &argument) {
+        const auto *tensor = argument.argument.as<TensorArg>();
+        auto meta = tensor ? graph.tensors.find(tensor->name) : graph.tensors.end();
+        return meta != graph.tensors.end() && llvm::any_of(meta->second.sizes, [&](const SymInt &size) {
+                 return llvm::any_of(symbols, [&](StringRef symbol) { return mentions(size.expression, symbol); });
+               });
+      });
   for (const NamedArgument &argument : node.inputs) {
+    const auto *sizes = argument.argument.as<std::vector<SymIntArg>>();
+    if (isPart && sizes &&
+        llvm::any_of(*sizes, [&](const SymIntArg &size) { return follows(graph.symInts, size.name); }))
+      return argument.name;
     const auto *integer = argument.argument.as<SymIntArg>();
     const auto *number = argument.argument.as<SymFloatArg>();
-    if ((integer && isComputedWith(argument.name) && follows(graph.symInts, integer->name)) ||
+    if ((integer && (isPart || isComputedWith(argument.name)) && follows(graph.symInts, integer->name)) ||
         (number && follows(graph.symFloats, number->name)))
       return argument.name;
   }

@@ -13,6 +13,7 @@
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/BatchNumbers.h"
 #include "passes/differentiate/LossTerms.h"
+#include "passes/differentiate/RepeatedElements.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -24,6 +25,15 @@ using namespace tessera::train;
 namespace tessera {
 
 namespace {
+
+/// Importers evaluate no table beyond this size (kMaxConstantElements of frontends/common/HostTensor.h).
+constexpr int64_t kEvaluated = int64_t{4} << 20;
+
+/// Whether a slice with a stride along `dim` takes the same elements of each group of as many samples.
+bool takesOfEach(SliceOp op, int64_t dim) {
+  const int64_t size = shapeOf(op.getOperand())[dim], stride = op.getStrides()[dim];
+  return op.getStarts()[dim] < stride && size % stride == 0 && shapeOf(op.getResult())[dim] == size / stride;
+}
 
 /// A number of `small` whose value for the whole batch is another one.
 struct Number {
@@ -38,9 +48,12 @@ public:
   BatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times)
       : step(step), larger(larger), times(times), groups(getBatchSize(step)) {}
 
-  /// False: nothing is known.
+  /// False: the steps are not the same, from `different` on, if it is an op of the step.
   bool find();
+  bool isEvaluatedAlike() const;
   void mark();
+
+  Operation *different = nullptr;
 
 private:
   bool match(Operation &small, Operation &large);
@@ -48,16 +61,20 @@ private:
   int64_t grownDim(Value small, Value large) const;
   bool growsAlike(Operation &small, Operation &large, int64_t dim) const;
   bool isOfPart(OpOperand &use) const;
+  bool followsBatch(Operation &small, Operation &large) const;
   void replace(const Number &number);
+  void markByPlace(ConstantOp op);
 
   func::FuncOp step, larger;
   int64_t times;
   int64_t groups; ///< of consecutive samples that the program keeps together
   SmallVector<Number> numbers;
   SmallVector<std::pair<Operation *, int64_t>> grown; ///< ops that arrange elements, with the dimension that grows
-  SmallVector<Operation *> byPlace;                   ///< constants that have other values for other samples
-  llvm::DenseSet<Location> statistics;                ///< nodes that are defined by the micro-batch
-  llvm::SetVector<Operation *> ofBuffers;             ///< what the next values of buffers are computed by
+  SmallVector<ConstantOp> byPlace;                    ///< constants that have other values for other samples
+  llvm::SetVector<Operation *> following; ///< ops with another result for a batch of another size, and what reads them
+  llvm::DenseSet<Value> ofSamples;        ///< inputs that grow, and what is computed of them
+  llvm::DenseSet<Location> statistics;    ///< nodes that are defined by the micro-batch
+  llvm::SetVector<Operation *> ofBuffers; ///< what the next values of buffers are computed by
 };
 
 /// The only dimension that is larger, by as much as the batch is; -1 if there is none.
@@ -75,19 +92,24 @@ int64_t BatchSizes::grownDim(Value small, Value large) const {
 }
 
 /// Of a slice: its bounds along the dimension grow as the batch does, or its stride divides the dimension and takes the
-/// same elements of each sample.
+/// same elements of each sample. Those along other dimensions are the same.
 bool BatchSizes::growsAlike(Operation &small, Operation &large, int64_t dim) const {
   auto one = dyn_cast<SliceOp>(small);
   if (!one)
-    return true;
+    return small.getAttrDictionary() == large.getAttrDictionary();
   auto more = cast<SliceOp>(large);
   if (one.getStrides() != more.getStrides() || grownDim(one.getOperand(), more.getOperand()) != dim)
     return false;
+  for (auto [other, bounds] :
+       llvm::enumerate(llvm::zip_equal(one.getStarts(), more.getStarts(), one.getLimits(), more.getLimits()))) {
+    auto [start, moreStart, limit, moreLimit] = bounds;
+    if (static_cast<int64_t>(other) != dim && (start != moreStart || limit != moreLimit))
+      return false;
+  }
   const int64_t start = one.getStarts()[dim], limit = one.getLimits()[dim], stride = one.getStrides()[dim];
   if (stride == 1)
     return more.getStarts()[dim] == start * times && more.getLimits()[dim] == limit * times;
-  return more.getStarts()[dim] == start && start < stride && shapeOf(one.getOperand())[dim] % stride == 0 &&
-         shapeOf(one.getResult())[dim] == shapeOf(one.getOperand())[dim] / stride;
+  return more.getStarts()[dim] == start && takesOfEach(one, dim);
 }
 
 /// Whether the elements of `large` are those of `small`, `times` times along a dimension.
@@ -140,19 +162,58 @@ bool BatchSizes::isOfPart(OpOperand &use) const {
   return scale && makesMean(op.getOperand(1 - use.getOperandNumber()), scale->factor());
 }
 
+/// Whether an op takes all of its operand, and less than all of a larger one.
+static bool takesPartOfLarger(Operation &small, Operation &large) {
+  return isa<SliceOp, PadOp>(small) && small.getOperand(0).getType() == small.getResult(0).getType() &&
+         large.getOperand(0).getType() != large.getResult(0).getType();
+}
+
+/// Whether an op gives another result for a batch of another size, otherwise than that its dimensions are longer.
+bool BatchSizes::followsBatch(Operation &small, Operation &large) const {
+  bool growsIn = false, growsOut = false;
+  for (auto [one, more] : llvm::zip_equal(small.getOperands(), large.getOperands())) {
+    growsIn |= one.getType() != more.getType();
+    if (following.contains(one.getDefiningOp()))
+      return true;
+  }
+  for (auto [one, more] : llvm::zip_equal(small.getResults(), large.getResults())) {
+    if (one.getType() == more.getType())
+      continue;
+    growsOut = true;
+    const int64_t dim = grownDim(one, more);
+    if (dim < 0 || (isa<ReshapeOp, SliceOp, ConcatOp>(small) && !growsAlike(small, large, dim)))
+      return true;
+  }
+  const bool isGrownSlice = growsOut && isa<SliceOp>(small);
+  if (!isGrownSlice && small.getAttrDictionary() != large.getAttrDictionary())
+    return true;
+  if (!growsIn || growsOut || llvm::any_of(small.getOperands(), [&](Value value) { return ofSamples.contains(value); }))
+    return false;
+  // Of values without samples, such as a parameter that is expanded to the batch: only their mean is the same.
+  auto reduce = dyn_cast<ReduceOp>(small);
+  return !reduce || !reduce->hasAttr(kMean) || !llvm::all_of(reduce.getDimensions(), [&](int64_t dim) {
+    return shapeOf(small.getOperand(0))[dim] == shapeOf(large.getOperand(0))[dim] ||
+           isRepeatedAlong(small.getOperand(0), dim);
+  });
+}
+
 bool BatchSizes::match(Operation &small, Operation &large) {
   if (small.getName() != large.getName() || small.getNumOperands() != large.getNumOperands() ||
-      small.getNumResults() != large.getNumResults() || small.getNumRegions() != 0)
+      small.getNumResults() != large.getNumResults() || small.getNumRegions() != 0 || takesPartOfLarger(small, large))
     return false;
   for (auto [one, more] : llvm::zip_equal(small.getResults(), large.getResults()))
     if (shapeOf(one).size() != shapeOf(more).size())
       return false;
   if (auto constant = dyn_cast<ConstantOp>(small))
     return matchConstants(constant, cast<ConstantOp>(large));
-  if (!isa<ReshapeOp, SliceOp, ConcatOp>(small))
+  if (llvm::any_of(small.getOperands(), [&](Value value) { return ofSamples.contains(value); }))
+    ofSamples.insert(small.result_begin(), small.result_end());
+  if (followsBatch(small, large)) {
+    following.insert(&small);
     return true;
-  const int64_t dim = grownDim(small.getResult(0), large.getResult(0));
-  if (dim < 0 || !growsAlike(small, large, dim))
+  }
+  const int64_t dim = small.getNumResults() == 1 ? grownDim(small.getResult(0), large.getResult(0)) : -1;
+  if (dim < 0 || !isa<ReshapeOp, SliceOp, ConcatOp>(small))
     return true;
   groups = std::gcd(groups, shapeOf(small.getResult(0))[dim]);
   grown.emplace_back(&small, dim);
@@ -168,6 +229,8 @@ bool BatchSizes::find() {
     if (shapeOf(one).size() != shapeOf(other).size())
       return false;
     same[one] = other;
+    if (one.getType() != other.getType())
+      ofSamples.insert(one);
   }
   for (Operation &op : block)
     if (op.hasAttr(kStatistics))
@@ -177,6 +240,7 @@ bool BatchSizes::find() {
       ofBuffers.insert_range(opsOf(result.value));
   auto other = more.begin();
   for (Operation &op : block.without_terminator()) {
+    different = &op;
     if (other == more.end() || !match(op, *other))
       return false;
     for (auto [one, another] : llvm::zip_equal(op.getOperands(), other->getOperands()))
@@ -187,6 +251,24 @@ bool BatchSizes::find() {
     ++other;
   }
   return other != more.end() && other->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Whether all that follows from constants was evaluated in the larger step, too: tables beyond a size are not.
+bool BatchSizes::isEvaluatedAlike() const {
+  llvm::DenseSet<Value> known;
+  func::FuncOp whole = larger;
+  for (Operation &op : whole.getBody().front().without_terminator()) {
+    const bool isKnown = op.getNumOperands() > 0
+                             ? llvm::all_of(op.getOperands(), [&](Value value) { return known.contains(value); })
+                             : isa<ConstantOp, IotaOp>(op);
+    if (!isKnown)
+      continue;
+    known.insert(op.result_begin(), op.result_end());
+    if (llvm::any_of(op.getResultTypes(),
+                     [](Type type) { return cast<RankedTensorType>(type).getNumElements() > kEvaluated; }))
+      return false;
+  }
+  return true;
 }
 
 /// A number n that grows with the batch is the sum of those of the micro-batches; what it divides, n * batch / batch.
@@ -208,26 +290,47 @@ void BatchSizes::replace(const Number &number) {
   op.getResult().replaceUsesWithIf(wide, [&](OpOperand &use) { return !isOfPart(use); });
 }
 
+/// One value for all samples of this batch could be folded away with what tells that there are others.
+void BatchSizes::markByPlace(ConstantOp op) {
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointAfter(op);
+  Operation *marked = op;
+  if (splatOf(op.getValue())) {
+    auto barrier = BarrierOp::create(builder, op.getLoc(), op.getType(), op.getResult(), StringAttr());
+    op.getResult().replaceAllUsesExcept(barrier, barrier);
+    marked = barrier;
+  }
+  marked->setAttr(kByPlace, builder.getUnitAttr());
+}
+
 void BatchSizes::mark() {
   for (const Number &number : numbers)
     replace(number);
   Builder builder(step.getContext());
   for (auto [op, dim] : grown)
     op->setAttr(kGrows, builder.getI64IntegerAttr(dim));
-  for (Operation *op : byPlace)
-    op->setAttr(kByPlace, builder.getUnitAttr());
+  for (Operation *op : following)
+    op->setAttr(kFollowsBatchSize, builder.getUnitAttr());
+  for (ConstantOp op : byPlace)
+    markByPlace(op);
   step->setAttr(kBatchGroups, builder.getI64IntegerAttr(groups));
   step->setAttr(kBatchParts, builder.getI64IntegerAttr(times));
 }
 
 } // namespace
 
-bool markBatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times) {
+FailureOr<bool> markBatchSizes(func::FuncOp step, func::FuncOp larger, int64_t times) {
   BatchSizes sizes(step, larger, times);
-  if (!sizes.find())
+  if (sizes.find()) {
+    sizes.mark();
+    return true;
+  }
+  if (!sizes.different || !sizes.isEvaluatedAlike())
     return false;
-  sizes.mark();
-  return true;
+  return emitError(sizes.different->getLoc())
+         << "from here on the step of a batch " << times
+         << " times as large computes otherwise than by longer dimensions, so that neither micro-batches nor several "
+            "batches of an evaluation make the whole one; another --batch may not be such a special case";
 }
 
 } // namespace tessera

@@ -16,8 +16,9 @@ namespace tessera {
 /// Marks in `step` what follows from the size of its batch, by `larger`, the same step of a batch `times` as large:
 /// numbers become barriers that stand for those of the whole batch (train.of_batch, train.of_batch_number), shapes say
 /// which dimension grows (train.grows), and the function that all of it is known (train.batch_groups).
-/// False: nothing was changed, since the steps are not the same op by op.
-bool markBatchSizes(mlir::func::FuncOp step, mlir::func::FuncOp larger, int64_t times);
+/// False: nothing is known and nothing was changed, since a batch of this size cannot be evaluated at import as the
+/// step's own can. Fails where the steps differ otherwise, at the first op that does.
+mlir::FailureOr<bool> markBatchSizes(mlir::func::FuncOp step, mlir::func::FuncOp larger, int64_t times);
 
 } // namespace tessera
 

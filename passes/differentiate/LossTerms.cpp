@@ -36,6 +36,7 @@ constexpr llvm::StringLiteral kUndoneMean =
     "a plain mean, or compile with another --batch if the number is not meant so";
 constexpr llvm::StringLiteral kUnclearCount =
     "adds up equal values, of which there may or may not be as many as samples; write a mean, or multiply";
+constexpr llvm::StringLiteral kFollowsSize = "gives another result for a batch of another size";
 constexpr llvm::StringLiteral kComputedTargets = "counts targets that are computed";
 
 } // namespace
@@ -103,6 +104,8 @@ Dependence LossTerms::visit(Operation &op, unsigned result) {
     hasSamples |= known.kind == Kind::Samples;
     isReduced |= known.isReduced();
   }
+  if (op.hasAttr(train::kFollowsBatchSize))
+    return Dependence::other(op, kFollowsSize);
   if (auto barrier = dyn_cast<train::BarrierOp>(op))
     if (auto whole = train::getOfBatch(&op, train::kOfBatch)) {
       (whole == train::OfBatch::Sum ? wholeSums : wholeMeans)[barrier.getResult()] = of(barrier.getOperand()).op;

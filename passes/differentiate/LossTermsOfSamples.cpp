@@ -33,6 +33,8 @@ bool LossTerms::isSameForSamples(Value value, int64_t dim, int64_t blocks) {
 }
 
 bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
+  if (Operation *made = value.getDefiningOp(); made && made->hasAttr(train::kByPlace))
+    return false;
   if ((batchSize == 1 && !knowsSizes) || train::splatOf(value))
     return true;
   auto result = dyn_cast<OpResult>(value);
@@ -40,7 +42,7 @@ bool LossTerms::findSameForSamples(Value value, int64_t dim, int64_t blocks) {
     return false;
   Operation *op = result.getOwner();
   if (auto constant = dyn_cast<train::ConstantOp>(op))
-    return !constant->hasAttr(train::kByPlace) && isConstantAlong(constant, dim, blocks, batchSize);
+    return isConstantAlong(constant, dim, blocks, batchSize);
   if (isa<train::RngUniformOp>(op))
     return true; // each has numbers of its own
   if (auto iota = dyn_cast<train::IotaOp>(op))
@@ -109,7 +111,9 @@ Dependence LossTerms::ofSlice(train::SliceOp op, const Dependence &samples) cons
     return Dependence::other(*op, kMixesSamples);
   Dependence part = samples;
   if (stride != 1)
-    return block % (batchSize * stride) == 0 ? part : Dependence::other(*op, kMixesSamples);
+    return start < stride && block % (batchSize * stride) == 0 && train::shapeOf(op.getResult())[dim] == size / stride
+               ? part
+               : Dependence::other(*op, kMixesSamples);
   if (start % block != 0 || limit % block != 0)
     return Dependence::other(*op, kMixesSamples);
   part.blocks = (limit - start) / block;

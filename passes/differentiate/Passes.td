@@ -26,9 +26,10 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     sort).
 
     With `train.batch_groups` on the function all that follows from the size of the batch is marked: numbers are barriers
-    (`train.of_batch`, `train.of_batch_number`) that stand for those of the whole batch, and `train.grows` says which dimension of a
-    reshape, slice or concatenation grows with it. Any other number is taken as it is, and consecutive samples may be kept
-    together in groups, of which a micro-batch has this many.
+    (`train.of_batch`, `train.of_batch_number`) that stand for those of the whole batch, `train.grows` says which dimension
+    of a reshape, slice or concatenation grows with it, `train.by_place` which constants have other values for other
+    samples, and `train.follows_batch_size` which results are other ones for a batch of another size. Any other number is
+    taken as it is, and consecutive samples may be kept together in groups, of which a micro-batch has this many.
 
     Precondition: results are outputs (`train.role = "output"`, `train.name`).
     Postcondition: one result, of role `"loss"`, a floating-point scalar.

@@ -69,6 +69,8 @@ bool isConstantAlong(train::ConstantOp constant, int64_t dim, int64_t blocks, in
   return isSame(dense.getValues<APInt>().begin(), std::equal_to<APInt>());
 }
 
+bool isRepeatedAlong(Value value, int64_t dim) { return Repeated().along(value, dim); }
+
 bool hasUnclearCount(Operation &op, int64_t batchSize) {
   auto reduce = dyn_cast<train::ReduceOp>(op);
   Repeated repeated;

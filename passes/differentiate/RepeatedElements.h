@@ -10,6 +10,9 @@ namespace tessera {
 /// Whether each of the `blocks` of a dimension of a constant has the same elements for each sample.
 bool isConstantAlong(train::ConstantOp constant, int64_t dim, int64_t blocks, int64_t batchSize);
 
+/// Whether all elements along a dimension are equal because they were repeated, as by a broadcast.
+bool isRepeatedAlong(mlir::Value value, int64_t dim);
+
 /// A sum, with no sample in it, over what may nevertheless be repeated for each of them.
 bool hasUnclearCount(mlir::Operation &op, int64_t batchSize);
 

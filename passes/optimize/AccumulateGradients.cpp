@@ -91,9 +91,20 @@ FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   return kind == Dependence::Kind::Sum ? 1.0 : mean;
 }
 
+/// Removes barriers before constants that have other values for other samples.
+void removeByPlace(func::FuncOp func) {
+  func.walk([](train::BarrierOp op) {
+    if (!op->hasAttr(train::kByPlace))
+      return;
+    op.replaceAllUsesWith(op.getOperand());
+    op.erase();
+  });
+}
+
 /// Puts the number of micro-batches, and the numbers of the whole batch, where they are meant.
 LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
   func->removeAttr(train::kBatchGroups);
+  removeByPlace(func);
   if (auto known = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kBatchParts));
       known && count > 1 && known.getInt() != count)
     return func.emitError() << "numbers that follow from the size of the batch are known for " << known.getInt()

@@ -11,6 +11,11 @@ SPLIT = ("doubled", "batchmean", "by_size", "by_elements", "by_one_less", "by_ro
          "by_literal", "by_deviation", "and_parameters", "targets", "pairs", "rest", "every_second", "groups", "ghosts", "last", "some",
          "gathered")
 REFUSED = {"halves": "slice", "parts": "reshape", "variance": "sub", "places": "mul", "first": "slice", "repeated": "reduce"}
+# Of a batch of four, the first ones look like losses that can be split.
+OTHER_SIZE = {"part": (4, "computes otherwise"), "mask": (4, "on their place in it"), "where": (4, "on their place in it"),
+              "rows": (4, "computes otherwise"), "picked": (4, "cannot be split"), "from_third": (8, "cannot be split"),
+              "own_table": (8, "slice' gives another"), "row_of_size": (8, "slice' gives another"), "padded": (8, "pad' gives another"),
+              "features": (8, "slice' gives another")}
 
 
 class BatchSizes(ToolTest):
@@ -55,6 +60,15 @@ class BatchSizes(ToolTest):
                 self.fail_with(rf"cannot be split into micro-batches: 'train.{op}' .*\(\S*make_programs.py:\d+\)\n", "tessera-compile", PROGRAM,
                                "--batch", 8, "--accumulate", 2, "--loss", "output:" + loss, "-o", "net.tessera")
                 self.succeed("tessera-compile", PROGRAM, "--batch", 16, "--loss", "output:" + loss, "-o", "net.tessera")
+
+    def test_other_size(self):
+        """A loss that is another function for a batch of another size is refused, in evaluation, too."""
+        for loss, (batch, reason) in OTHER_SIZE.items():
+            program = os.path.join(os.path.dirname(PROGRAM), f"other_size-{loss}.pt2")
+            with self.subTest(loss):
+                for wanted, flags in ((reason, ["--accumulate", 4]), ("cannot be evaluated|computes otherwise", ["--evaluate"])):
+                    self.fail_with(wanted, "tessera-compile", program, "--batch", batch, *flags, "--loss", "output:output", "-o", "net.tessera")
+                self.succeed("tessera-compile", program, "--batch", 16, "--loss", "output:output", "-o", "net.tessera")
 
 
 if __name__ == "__main__":

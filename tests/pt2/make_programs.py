@@ -373,6 +373,32 @@ class Sizes(nn.Module):
         }
 
 
+class OtherSize(nn.Module):
+    """Losses that are another function for a batch of another size: x [B, 4], y [B, 4]."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+        self.layer = nn.Linear(4, 4)
+        self.table = nn.Parameter(torch.randn(64, 4))
+
+    def forward(self, x, y):
+        h, samples = self.layer(x), x.shape[0]
+        places = torch.arange(samples)
+        return {
+            "part": lambda: (h[:4] - y[:4]).square().mean(),
+            "mask": lambda: (h * (places < 4)[:, None]).square().mean(),
+            "where": lambda: torch.where((places < 4)[:, None], h, y).square().mean(),
+            "rows": lambda: (h[places % 4] - y).square().mean(),
+            "from_third": lambda: h[2::2].square().mean(),
+            "own_table": lambda: (h - self.table[:samples]).square().mean(),
+            "row_of_size": lambda: (h - self.table[samples - 1]).square().mean(),
+            "padded": lambda: h.square().mean() + F.pad(self.layer.bias, (0, samples)).mean(),
+            "features": lambda: (h @ self.table.T)[:, :samples].square().mean(),
+            "picked": lambda: -h.log_softmax(-1)[places, places // 4].mean(),
+        }[self.name]()
+
+
 class Counts(nn.Module):
     """How many samples there are enters the result: as a number, or as the divisor of a deviation."""
 
@@ -429,6 +455,8 @@ def main():
     save("pairs", export(Pairs(), (torch.randn(8, 3),), dynamic_shapes=({0: 2 * torch.export.Dim("n", max=100)},)))
     save("sizes", export(Sizes(), (torch.randn(8, 5, 4), torch.randn(8, 4), torch.randint(0, 5, (8,))),
                          dynamic_shapes=({0: torch.export.Dim.AUTO},) * 3))
+    for name in ("part", "mask", "where", "rows", "picked", "from_third", "own_table", "row_of_size", "padded", "features"):
+        save("other_size-" + name, export(OtherSize(name), (torch.randn(8, 4), torch.randn(8, 4)), dynamic_shapes=({0: torch.export.Dim.AUTO},) * 2))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         drawn = export(Drawn().train(), (mode.from_tensor(torch.arange(4)),), dynamic_shapes=open_batch)
     save("drawn", drawn)

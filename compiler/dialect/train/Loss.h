@@ -37,7 +37,11 @@ inline constexpr llvm::StringLiteral kOfBatchNumber = "train.of_batch_number";
 /// On an op that arranges elements: the dimension of its result that grows with the batch, and with it alone:
 /// micro-batches are its parts as they are of the batch (i64).
 inline constexpr llvm::StringLiteral kGrows = "train.grows";
-/// On a constant whose size grows with the batch: it has other values for other samples (unit attribute).
+/// On an op: its result is another one for a batch of another size, otherwise than that dimensions are longer, such as
+/// a part of a parameter that is as long as the batch; and on what is computed of it (unit attribute).
+inline constexpr llvm::StringLiteral kFollowsBatchSize = "train.follows_batch_size";
+/// On a constant whose size grows with the batch, or on its barrier: it has other values for other samples (unit
+/// attribute).
 inline constexpr llvm::StringLiteral kByPlace = "train.by_place";
 /// On a `gather_rows`: the table has as many rows for each place along dimension 0 of the indices, and each index is
 /// one of its own place's rows, by a number of rows that was added to it (unit attribute).

@@ -315,7 +315,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (name == kUnit || name == kModelFile)
     return checked.isString();
   // train.op_c6
-  if ((name == kBackward || name == kRecompute || name == kSamplesMeet) && !isa<UnitAttr>(attr.getValue()))
+  if ((name == kBackward || name == kRecompute || name == kSamplesMeet || name == kFollowsBatchSize ||
+       name == kByPlace || name == kOwnRows) &&
+      !isa<UnitAttr>(attr.getValue()))
     return checked.error() << "expected a unit attribute, got " << attr.getValue();
   if (name == kProgram)
     return programKind(op);
@@ -359,8 +361,15 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (name == kOwnRows && !isa<GatherRowsOp>(op))
     return checked.error() << "is only for gather_rows";
   // train.op_c15
-  if (name == kRunning)
-    return isa<ReduceOp>(op) ? checked.isString() : LogicalResult(checked.error() << "is only for sums");
+  if (name == kRunning) {
+    auto sum = dyn_cast<ReduceOp>(op);
+    return sum && sum.getKind() == ReduceKind::Sum && sum->hasAttr(kStatistics)
+               ? checked.isString()
+               : LogicalResult(checked.error() << "is only for sums with " << kStatistics);
+  }
+  // train.op_c16
+  if (name == kByPlace && !isa<ConstantOp, BarrierOp>(op))
+    return checked.error() << "is only for constants and their barriers";
   // train.op_c7
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))

@@ -725,8 +725,17 @@ func.func @op_c14(%x: tensor<4xf32>) -> tensor<2x2xf32> {
 
 func.func @op_c15(%x: tensor<4xf32>) -> tensor<2x2xf32> {
   // train.op_c15
-  // expected-error@+1 {{train.running is only for sums}}
+  // expected-error@+1 {{train.running is only for sums with train.statistics}}
   %y = train.reshape %x {train.running = "b"} : (tensor<4xf32>) -> tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+
+// -----
+
+func.func @op_c16(%x: tensor<4xf32>) -> tensor<2x2xf32> {
+  // train.op_c16
+  // expected-error@+1 {{train.by_place is only for constants and their barriers}}
+  %y = train.reshape %x {train.by_place} : (tensor<4xf32>) -> tensor<2x2xf32>
   return %y : tensor<2x2xf32>
 }
 

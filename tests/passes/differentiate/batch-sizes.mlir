@@ -86,3 +86,46 @@ func.func @others(%x: tensor<4xf32> {train.role = "input", train.name = "x"}, %i
   %loss = train.reduce sum, %rows {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Not applied because a part begins behind the first group; because a value is another one for a batch of another size;
+// because samples meet a constant that differs by their place, even if it does not in this batch.
+// CHECK-LABEL: func @behind
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.slice
+func.func @behind(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) attributes {train.batch_groups = 2 : i64, train.batch_parts = 1 : i64} {
+  %odd = train.slice %x {starts = array<i64: 2>, limits = array<i64: 4>, strides = array<i64: 2>, train.grows = 0 : i64} : (tensor<4xf32>) -> tensor<1xf32>
+  %loss = train.reduce sum, %odd {dimensions = array<i64: 0>} : (tensor<1xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func @follows
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.slice
+func.func @follows(%w: tensor<8xf32> {train.role = "param", train.name = "w"}, %x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"})
+    attributes {train.batch_groups = 4 : i64, train.batch_parts = 1 : i64} {
+  %row = train.slice %w {starts = array<i64: 3>, limits = array<i64: 4>, strides = array<i64: 1>, train.follows_batch_size} : (tensor<8xf32>) -> tensor<1xf32>
+  %scalar = train.reduce sum, %row {dimensions = array<i64: 0>} : (tensor<1xf32>) -> tensor<f32>
+  %sum = train.reduce sum, %x {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  %loss = train.mul %scalar, %sum : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: func @by_place
+// CHECK-NOT: train.loss_of_batch
+// CHECK: train.mul
+// The barrier is gone where it is not needed any more.
+// ONE-LABEL: func @by_place
+// ONE-NOT: train.barrier
+func.func @by_place(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "loss"}) attributes {train.batch_groups = 4 : i64, train.batch_parts = 1 : i64} {
+  %ones = train.constant dense<1.0> : tensor<4xf32>
+  %mask = train.barrier %ones {train.by_place} : tensor<4xf32>
+  %masked = train.mul %x, %mask : tensor<4xf32>
+  %loss = train.reduce sum, %masked {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

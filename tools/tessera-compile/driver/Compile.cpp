@@ -57,7 +57,7 @@ public:
 
 private:
   LogicalResult import();
-  bool findBatchSizes(const Frontend &frontend, ImportOptions import);
+  FailureOr<bool> findBatchSizes(const Frontend &frontend, ImportOptions import);
   LogicalResult runPasses(Phase phase);
   LogicalResult dump(Phase phase);
   InFlightDiagnostic error() { return emitError(UnknownLoc::get(&context)); }
@@ -134,13 +134,17 @@ LogicalResult Compilation::import() {
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
     module = frontend->import(options.input, import, context);
-    if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate) &&
-        !findBatchSizes(*frontend, import) && options.accumulate > 1) {
-      import.isPartOfBatch = true; // whatever follows from the size of the batch is refused
-      ScopedDiagnosticHandler again(&context, [](Diagnostic &diagnostic) { // warnings have been said
-        return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-      });
-      module = frontend->import(options.input, import, context);
+    if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate)) {
+      FailureOr<bool> isKnown = findBatchSizes(*frontend, import);
+      if (failed(isKnown))
+        return failure();
+      if (!*isKnown && options.accumulate > 1) {
+        import.isPartOfBatch = true; // whatever follows from the size of the batch is refused
+        ScopedDiagnosticHandler again(&context, [](Diagnostic &diagnostic) { // warnings have been said
+          return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+        });
+        module = frontend->import(options.input, import, context);
+      }
     }
     if (module)
       (*module)->setAttr(train::kModelFile, StringAttr::get(&context, options.input));
@@ -157,16 +161,19 @@ LogicalResult Compilation::import() {
 }
 
 /// What of the step follows from the size of its batch, by the step of the whole one. An evaluation is of several, too.
-/// False: it is not known.
-bool Compilation::findBatchSizes(const Frontend &frontend, ImportOptions import) {
+/// False: it is not known. Fails where the larger step is another computation.
+FailureOr<bool> Compilation::findBatchSizes(const Frontend &frontend, ImportOptions import) {
   const int64_t times = std::max<int64_t>(options.accumulate, 2);
   if (import.batch <= 0 || llvm::MulOverflow(import.batch, times, import.batch))
     return false;
-  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {}); // what is wrong with it is not wrong with the step
-  OwningOpRef<ModuleOp> larger = frontend.import(options.input, import, context);
+  OwningOpRef<ModuleOp> larger;
+  {
+    ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {}); // what is wrong with it is not wrong with the step
+    larger = frontend.import(options.input, import, context);
+  }
   auto step = module->lookupSymbol<func::FuncOp>("step");
   auto whole = larger ? larger->lookupSymbol<func::FuncOp>("step") : func::FuncOp();
-  return step && whole && markBatchSizes(step, whole, times);
+  return step && whole ? markBatchSizes(step, whole, times) : false;
 }
 
 LogicalResult Compilation::setMesh() {
