@@ -182,6 +182,18 @@ class Judgement(unittest.TestCase):
         self.assertAlmostEqual(tolerance["a"], compare.BF16_GRADIENT + compare.BF16_TIMES * 0.05)
         self.assertAlmostEqual(loss, compare.BF16_LOSS + compare.BF16_TIMES * 0.005)
 
+    def test_what_bf16_cannot_excuse(self):
+        """However wrong PyTorch's own numbers are, one that is missing is no rounding."""
+        gradients = {"a": np.array([1.0, -2.0]), "bias": np.array([1e-7])}
+        want, narrow = Training([2.0], gradients), Training([9.0], {"a": np.array([5.0, 4.0]), "bias": np.array([1e-3])})
+        tolerance, loss = compare.beside_bf16(want, narrow)
+
+        def verdict(loss_found=2.0, **found):
+            return compare.compare(want, Training([loss_found], gradients | found, list(gradients)), None, tolerance, loss)
+        self.assertTrue(verdict(bias=np.array([-1.5e-3])).same)
+        for other in (verdict(a=np.zeros(2)), verdict(a=np.array([2.0, -4.0])), verdict(bias=np.array([0.1])), verdict(4.0)):
+            self.assertFalse(other.same)
+
 
 @unittest.skipUnless(torch_has("torch"), "no Python with torch (TESSERA_TORCH_PYTHON)")
 class Command(ToolTest):

@@ -17,12 +17,16 @@ AMPLIFIED = 1e-2
 # An optimizer that divides by the size of a gradient makes steps of rounding as large as others, so that later losses of
 # two programs may differ by more: by this part of the loss, if those of a training that does not do so agree.
 LATER_LOSS = 1e-2
-# A loss that is 0 but for rounding is a sum of numbers about 1, of which float32 keeps 24 bits.
-NO_LOSS = ROUNDING * 2.0**-24
+UNIT = 2.0**-24  # the rounding of a float32, as a part of it
+# A loss that is 0 but for rounding is a sum of numbers about 1.
+NO_LOSS = ROUNDING * UNIT
 # bf16 keeps 8 bits: a value is wrong by 2^-9 of itself, and a gradient is a sum of products of a few such values, of which
 # some cancel: 2^-5 of the largest element. How much cancels depends on the module, so that PyTorch's own gradient in bf16 is
 # a second measure: Tessera may be wrong by twice as much besides. A loss is a mean of many such values: 2^-7 of it.
 BF16_GRADIENT, BF16_LOSS, BF16_TIMES = 2.0**-5, 2.0**-7, 2.0
+# Whatever PyTorch's own is: no more than these parts of a gradient's largest element and of a loss, so that a factor, a sign or
+# a term that is missing is seen. A gradient that is small beside the model's others may be wrong by that part of the largest.
+BF16_MOST, BF16_MOST_LOSS, BF16_FLOOR = 0.5, 0.25, 2.0**-7
 
 
 @dataclasses.dataclass
@@ -84,11 +88,12 @@ def compare(want, got, noise=None, tolerance=GRADIENT, loss_tolerance=LOSS, agai
         problems.append(f"{len(got.losses)} losses, not {len(want.losses)}")
     distant = far_losses(want.losses, got.losses, loss_tolerance)
     rounded, loose = set(), []  # steps
-    if 0 in distant and loss_noise and abs(got.losses[0] - want.losses[0]) <= ROUNDING * loss_noise():
+    if 0 in distant and loss_noise and abs(got.losses[0] - want.losses[0]) <= loss_allowance(want.losses[0], loss_noise()):
         distant, rounded = distant[1:], {0}
     if again and distant and distant[0] > 0 and not set(distant) & set(far_losses(want.losses, got.losses, LATER_LOSS, NO_LOSS)):
         wanted, found, wrong = again()
-        if all(abs(found[step] - wanted[step]) <= ROUNDING * wrong[step] for step in far_losses(wanted, found, loss_tolerance)):
+        if all(abs(found[step] - wanted[step]) <= loss_allowance(wanted[step], wrong[step])
+               for step in far_losses(wanted, found, loss_tolerance)):
             loose = [step + 1 for step in distant]
             rounded |= {step for step in distant if abs(want.losses[step] - got.losses[step]) <= NO_LOSS}
     for step in distant:
@@ -162,12 +167,19 @@ def allowance(want, noise):
             for name, value in noise.items()}
 
 
+def loss_allowance(wanted, noise):
+    """The largest difference of a loss that is rounding, of which PyTorch's has `noise`; nan where that is."""
+    return numpy.minimum(ROUNDING * noise, max(LATER_LOSS * abs(wanted), NO_LOSS))
+
+
 def beside_bf16(want, narrow):
     """(tolerances of the gradients, of losses) of a training in bf16 against PyTorch's `want` in float32: `narrow` is
     PyTorch's under autocast."""
-    tolerance = {}
-    for name, gradient in want.gradients.items():
-        size, error = (float(numpy.abs(x).max(initial=0)) for x in (gradient, narrow.gradients.get(name, gradient) - gradient))
-        tolerance[name] = BF16_GRADIENT + (BF16_TIMES * error / size if size else 0.0)
+    sizes = {name: float(numpy.abs(gradient).max(initial=0)) for name, gradient in want.gradients.items()}
+    largest, tolerance = max(sizes.values(), default=0.0), {}
+    for name, size in sizes.items():
+        error = float(numpy.abs(narrow.gradients.get(name, want.gradients[name]) - want.gradients[name]).max(initial=0))
+        most = max(BF16_MOST * size, BF16_FLOOR * largest)
+        tolerance[name] = min(BF16_GRADIENT * size + BF16_TIMES * error, most) / size if size else 0.0
     apart = max((abs(other - loss) / max(abs(loss), 1e-6) for loss, other in zip(want.losses, narrow.losses)), default=0.0)
-    return tolerance, BF16_LOSS + BF16_TIMES * apart
+    return tolerance, min(BF16_LOSS + BF16_TIMES * apart, BF16_MOST_LOSS)

@@ -6,6 +6,7 @@ import dataclasses
 import numpy
 import torch
 
+from .compare import UNIT
 from .draws import TesseraRandom
 from .module_step import computed_weights_kept
 from .names import parameter_names
@@ -18,10 +19,15 @@ ZERO = 2.0**-40  # of the largest gradient, and a loss below it: what is smaller
 @dataclasses.dataclass
 class Twin:
     """What step 1 is in the other type. errors: {name: largest error of PyTorch's gradient from rounding}, nan where the twin's
-    is not finite and PyTorch's is; loss: the twin's, None if the model does not run in that type; loss_error: of PyTorch's."""
+    is not finite and PyTorch's is; {} if the model does not run in that type. loss_error: of PyTorch's loss."""
     errors: dict = dataclasses.field(default_factory=dict)
-    loss: "float | None" = None
     loss_error: float = 0.0
+
+
+def other_type(is_wide):
+    """(type of the twin, error of a number as a part of its difference from the twin's, rounding of 1) of a training in float32,
+    or (is_wide) in float64, which has 29 bits more."""
+    return (torch.float32, 2.0**-29, 2.0**-29 * UNIT) if is_wide else (torch.float64, 1.0, UNIT)
 
 
 def rounding(model, inputs, names, outputs, data, loss, steps, gradients, accumulate=1, kinds=None):
@@ -39,7 +45,7 @@ def twin_of(model, inputs, names, outputs, data, loss, steps, gradients, accumul
     but for rounding, the error is one rounding of the largest gradient at least, and that of a loss that is 0 one of the number 1."""
     size = len(next(iter(data.values()))) // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
-    other, share, unit = (torch.float32, 2.0**-29, 2.0**-53) if is_wide else (torch.float64, 1.0, 2.0**-24)
+    other, share, unit = other_type(is_wide)
 
     def step(roundings):
         """(loss, gradients) of the twin, its weights and inputs perturbed by up to `roundings` units in the last place."""
@@ -77,20 +83,20 @@ def twin_of(model, inputs, names, outputs, data, loss, steps, gradients, accumul
                  unit * largest if largest_of[name] <= ZERO * largest else 0.0]
         errors[name] = float(numpy.max(found))  # nan if one of them is
     if value is None:
-        return Twin(errors, exact[0])
+        return Twin(errors)
     found = [share * abs(value - exact[0]), abs(near[0] - exact[0]) if near else 0.0, unit if abs(exact[0]) <= ZERO else 0.0]
-    return Twin(errors, exact[0], float(numpy.max(found)))
+    return Twin(errors, float(numpy.max(found)))
 
 
 def loss_errors(wanted, model, inputs, names, outputs, data, loss, steps, accumulate, kinds, epsilon):
-    """How wrong each of PyTorch's losses is from rounding: by its distance from that of the same training in float64, and for one
-    that is 0 there, by one rounding of the number 1; 0 if the model does not run so."""
-    exact = in_type(model, torch.float64, lambda made: reference(
-        made, inputs, names, outputs, data, loss, steps, accumulate, TesseraRandom(list(kinds or [])), epsilon,
-        dtype=torch.float64).losses)
+    """How wrong each of PyTorch's losses is from rounding: by its distance from that of the same training in the other type, and
+    for one that is 0 there, by one rounding of the number 1; 0 if the model does not run so."""
+    other, share, unit = other_type(any(parameter.dtype == torch.float64 for parameter in model.parameters()))
+    exact = in_type(model, other, lambda made: reference(
+        made, inputs, names, outputs, data, loss, steps, accumulate, TesseraRandom(list(kinds or [])), epsilon, dtype=other).losses)
     if exact is None:
         return [0.0] * len(wanted)
-    return [max(abs(want - value), 2.0**-24 if abs(value) <= ZERO else 0.0) for want, value in zip(wanted, exact)]
+    return [max(share * abs(want - value), unit if abs(value) <= ZERO else 0.0) for want, value in zip(wanted, exact)]
 
 
 def in_type(model, dtype, run):

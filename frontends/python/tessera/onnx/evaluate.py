@@ -10,7 +10,7 @@ from onnx.reference.op_run import OpRun
 from torch.utils.flop_counter import FlopCounterMode
 
 from .. import module_step, twin
-from ..compare import ROUNDING
+from ..compare import ROUNDING, UNIT
 from ..errors import ExportError, first_line
 from ..ties import FirstOfEqual
 from . import cuts, evaluator_ops, graph, observe
@@ -159,7 +159,7 @@ def rounding_of(model, inputs, at, wanted):
     exact = twin.in_type(model, torch.float64, lambda made: outputs_of(made, given)[at])
     if exact is None or not numpy.isfinite(exact).all():
         return 0.0
-    return ROUNDING * max(numpy.abs(wanted - exact).max(), 2.0**-24 if numpy.abs(exact).max() <= twin.ZERO else 0.0)
+    return ROUNDING * max(numpy.abs(wanted - exact).max(), UNIT if numpy.abs(exact).max() <= twin.ZERO else 0.0)
 
 
 def bits(tensor):
