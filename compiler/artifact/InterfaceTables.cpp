@@ -274,7 +274,12 @@ static std::optional<ResultRole> roleInTable(std::optional<train::ResultRole> ro
     return ResultRole::LossSum;
   case train::ResultRole::LossCount:
     return ResultRole::LossCount;
+  case train::ResultRole::MetricSum:
+    return ResultRole::MetricSum;
+  case train::ResultRole::MetricCount:
+    return ResultRole::MetricCount;
   case train::ResultRole::Grad:
+  case train::ResultRole::Evaluated:
     return std::nullopt;
   }
   llvm_unreachable("unknown role");
@@ -286,12 +291,12 @@ LogicalResult Tables::fillResult(exec::ResultOp op) {
   std::optional<ResultRole> kind = roleInTable(train::getResultRole(op));
   if (!kind)
     return op.emitError() << "result needs train.role = \"loss\", \"metric\", \"updated\", \"output\", "
-                             "\"index_check\", \"loss_sum\" or \"loss_count\", got '"
+                             "\"index_check\", \"loss_sum\", \"loss_count\", \"metric_sum\" or \"metric_count\", got '"
                           << role << "'";
   result->role = *kind;
   result->name = (name.empty() ? role : name).str();
   result->buffer = buffer(op.getBuffer());
-  if (*kind == ResultRole::LossCount) {
+  if (*kind == ResultRole::LossCount || *kind == ResultRole::MetricCount) {
     result->of = stringAttr(op, train::kOf).str();
     if (auto atLeast = op->getAttrOfType<FloatAttr>(train::kAtLeast))
       result->at_least = atLeast.getValueAsDouble();

@@ -6,6 +6,7 @@
 #include "passes/differentiate/DimRoles.h"
 #include "passes/differentiate/LossTerms.h"
 #include "passes/differentiate/Passes.h"
+#include "passes/differentiate/WholeBatch.h"
 
 using namespace mlir;
 
@@ -31,6 +32,7 @@ struct AddLoss : impl::AddLossBase<AddLoss> {
   FailureOr<SmallVector<DimRole>> findDims(func::FuncOp func, Value output);
   Value addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<DimRole> roles, Location loc);
   FailureOr<Value> crossEntropy(func::FuncOp func, Value logits);
+  FailureOr<train::StepResult> addMetric(func::FuncOp func, StringRef spelled, Value loss);
   FailureOr<Value> meanSquaredError(func::FuncOp func, Value output);
 };
 
@@ -145,6 +147,62 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   return build.div(total, count);
 }
 
+/// The share of the targets that count whose class has the largest logit, of equal ones the first. `loss`: as
+/// crossEntropy makes it.
+Value accuracyBeside(Value loss) {
+  auto mean = loss.getDefiningOp<train::DivOp>();
+  auto total = mean.getLhs().getDefiningOp<train::ReduceOp>();
+  auto rows = total.getOperand().getDefiningOp<train::CrossEntropyOp>();
+  OpBuilder builder(loss.getContext());
+  builder.setInsertionPointAfter(mean);
+  train::Build build(builder, NameLoc::get(builder.getStringAttr("accuracy")));
+  Value targets = rows.getTargets();
+  auto best = train::ArgmaxOp::create(builder, build.loc, targets.getType(), rows.getLogits(), /*dim=*/1);
+  Value isHit = build.compare(train::CompareDirection::Eq, best, targets);
+  if (auto ignored = rows.getIgnoreIndex()) { // which may be a class
+    Value index = build.splatLike(targets, static_cast<double>(static_cast<int64_t>(*ignored)));
+    isHit = build.mul(isHit, build.compare(train::CompareDirection::Ne, targets, index));
+  }
+  Value hits = build.sumAll(build.convert(isHit, train::tensorType(loss).getElementType()));
+  return build.div(hits, mean.getRhs());
+}
+
+/// What the runtime calls other numbers of an evaluation (docs/telemetry.md).
+bool isNameOfEvaluation(StringRef name) {
+  return llvm::is_contained({"loss", "perplexity", "targets", "samples", "batches", "seconds"}, name);
+}
+
+/// A number besides the loss that evaluation computes.
+FailureOr<train::StepResult> AddLoss::addMetric(func::FuncOp func, StringRef spelled, Value loss) {
+  Builder builder(func.getContext());
+  auto result = [&](Value value, StringRef name) {
+    NamedAttrList attrs;
+    attrs.append(train::getRoleAttr(func.getContext(), train::ResultRole::Evaluated));
+    attrs.set(train::kName, builder.getStringAttr(name));
+    return train::StepResult{value, attrs.getDictionary(func.getContext())};
+  };
+  StringRef name = spelled;
+  if (!name.consume_front("output:")) {
+    if (spelled != "accuracy")
+      return func.emitError() << "unknown metric '" << spelled << "', expected accuracy or output:<name>";
+    if (kind != "cross-entropy")
+      return func.emitError() << "the metric accuracy is of the loss cross-entropy, got " << kind
+                              << "; output:<name> takes a number that the model computes";
+    return result(accuracyBeside(loss), spelled);
+  }
+  FailureOr<Value> output = findOutput(func, name);
+  if (failed(output))
+    return failure();
+  if (name.empty() || isNameOfEvaluation(name))
+    return func.emitError() << "the metric 'output:" << name << "' needs an output of another name: an evaluation has "
+                            << "numbers called loss, perplexity, targets, samples, batches and seconds";
+  const RankedTensorType type = train::tensorType(*output);
+  if (type.getNumElements() != 1)
+    return func.emitError() << "output '" << name << "' cannot be a metric: expected one number, got " << type;
+  OpBuilder before(func.getBody().front().getTerminator());
+  return result(train::Build(before, output->getLoc()).reshape(*output, {}), name);
+}
+
 FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   RankedTensorType type = train::tensorType(output);
   if (!isa<FloatType>(type.getElementType()) || type.getNumElements() == 0)
@@ -161,46 +219,6 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   Value total = build.sumAll(build.mul(error, error));
   total.getDefiningOp()->setAttr(train::kMean, builder.getUnitAttr());
   return build.div(total, build.splatLike(total, static_cast<double>(type.getNumElements())));
-}
-
-/// Targets that count in the batch, written out as a sum of the batch and its maximum with 1. Returns the first op of
-/// it.
-Operation *writeOut(train::CountValidOp count, llvm::SetVector<Operation *> &slice) {
-  OpBuilder builder(count);
-  Operation *before = count->getPrevNode();
-  Block *block = count->getBlock();
-  train::Build b(builder, count.getLoc());
-  Value written = train::writeOutCount(b, count, /*asFunction=*/true);
-  count.getResult().replaceAllUsesWith(written);
-  slice.remove(count);
-  count.erase();
-  Operation *first = before ? before->getNextNode() : &block->front();
-  for (Operation *op = first; op != written.getDefiningOp(); op = op->getNextNode())
-    slice.insert(op);
-  slice.insert(written.getDefiningOp());
-  return first;
-}
-
-/// What follows from data alone and is a sum or mean over the batch may stand where no part of it may: weights of a
-/// weighted mean, counts of labels that were shifted. Barriers say that it is meant for the whole batch, from `op` on.
-Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVector<Operation *> &slice) {
-  if (auto count = dyn_cast<train::CountValidOp>(op))
-    return writeOut(count, slice);
-  Operation *first = nullptr;
-  OpBuilder builder(&op);
-  for (Value value : terms.dataOf(op)) {
-    auto whole = train::BarrierOp::create(builder, value.getLoc(), value.getType(), value, StringAttr());
-    const bool isSum = terms.of(value).kind == Dependence::Kind::Sum;
-    train::setOfBatch(whole, train::kOfBatch, isSum ? train::OfBatch::Sum : train::OfBatch::Mean);
-    value.replaceUsesWithIf(whole, [&](OpOperand &use) {
-      Operation *user = op.getBlock()->findAncestorOpInBlock(*use.getOwner());
-      return user && !user->isBeforeInBlock(&op);
-    });
-    slice.insert(whole);
-    if (!first)
-      first = whole;
-  }
-  return first;
 }
 
 /// One of the passes after this may split the batch. Says how the losses of the parts make the loss; terms that are
@@ -270,9 +288,15 @@ LogicalResult AddLoss::run(func::FuncOp func) {
   if (failed(loss))
     return failure();
   Builder builder(func.getContext());
-  splitTerms(func, *loss, added);
   SmallVector<train::StepResult> results = {
       {*loss, builder.getDictionaryAttr(train::getRoleAttr(builder.getContext(), train::ResultRole::Loss))}};
+  for (const OptionText &metric : metrics) {
+    FailureOr<train::StepResult> added = addMetric(func, StringRef(metric), *loss);
+    if (failed(added))
+      return failure();
+    results.push_back(*added);
+  }
+  splitTerms(func, *loss, added);
   llvm::copy_if(train::getResults(func), std::back_inserter(results),
                 [](const train::StepResult &result) { return result.attrs.contains(train::kAlias); });
   train::setResults(func, results);

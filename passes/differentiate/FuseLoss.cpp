@@ -2,6 +2,8 @@
 
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Segments.h"
+#include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/LossTerms.h"
 #include "passes/differentiate/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -51,6 +53,18 @@ public:
   }
 
 private:
+  /// Whether one op reads `value`, but for what metrics alone are made of: training has none of that.
+  bool isReadOnce(Value value) {
+    if (value.hasOneUse())
+      return true;
+    llvm::SetVector<Operation *> trained;
+    for (auto [index, result] : llvm::enumerate(getResults(func)))
+      if (getResultRole(func, index) != ResultRole::Evaluated)
+        trained.insert_range(opsOf(result.value));
+    return llvm::count_if(value.getUses(), [&](OpOperand &use) { return trained.contains(use.getOwner()); }) == 1 &&
+           llvm::none_of(value.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  }
+
   std::optional<Logits> find(CrossEntropyOp loss, std::string &why) {
     const ArrayRef<int64_t> shape = shapeOf(loss.getLogits());
     // Not more than 2^62 elements, so that a quarter of the bytes is counted.
@@ -65,7 +79,7 @@ private:
     Logits found;
     Value value = loss.getLogits();
     while (Operation *op = value.getDefiningOp()) {
-      if (!value.hasOneUse()) {
+      if (!isReadOnce(value)) {
         why = "something else reads them";
         return std::nullopt;
       }

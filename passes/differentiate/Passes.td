@@ -8,13 +8,16 @@ include "mlir/Pass/PassBase.td"
 def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
   let summary = "Turn a model's outputs into one loss";
   let description = [{
-    Makes a scalar loss the step function's only result. The other outputs disappear, and with them what only they needed.
+    Makes a scalar loss the step function's result. The other outputs disappear, and with them what only they needed.
 
     - `cross-entropy`: the output `[batch…, classes]` holds logits; a `targets` argument `tensor<batch…xi32>` of role
       `"target"` holds class indices. The loss is the sum of the rows' cross-entropies divided by the number of targets
       that are not `ignore-index`, over the whole batch (`count_valid`).
     - `mse`: a `targets` argument has the output's type; the loss is the mean of the squared differences.
     - `output:<name>`: that output is the loss already.
+
+    Each metric is one more result, of role `"evaluated"`, which `add-evaluation` takes: an output that is one number, or
+    `accuracy`, the share of the targets that are not ignored whose class has the largest logit.
 
     `train.loss_of_batch` on the function says how the loss of a batch is made of the losses of its micro-batches: "sum" or
     "mean", or "terms" (see below), which is found by following the samples through the model. A loss that is an output may
@@ -32,7 +35,7 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     taken as it is, and consecutive samples may be kept together in groups, of which a micro-batch has this many.
 
     Precondition: results are outputs (`train.role = "output"`, `train.name`).
-    Postcondition: one result, of role `"loss"`, a floating-point scalar.
+    Postcondition: one result of role `"loss"`, a floating-point scalar, and one for each metric.
 
     ```mlir
     func.func @step(…) -> (tensor<8x256x50257xf32> {train.role = "output", train.name = "logits"})
@@ -48,6 +51,8 @@ def AddLoss : Pass<"add-loss", "::mlir::func::FuncOp"> {
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "Target value of rows that do not count (a class index)">,
     Option<"labelSmoothing", "label-smoothing", "::tessera::OptionNumber", "0.0",
            "Share of the target distribution that is spread evenly over all classes, in [0, 1]">,
+    ListOption<"metrics", "metrics", "::tessera::OptionText",
+               "What evaluation computes besides the loss: accuracy (of cross-entropy), or output:<name>">,
   ];
   let dependentDialects = ["::tessera::train::TrainDialect"];
 }

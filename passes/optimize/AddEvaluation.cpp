@@ -31,6 +31,8 @@ struct AddEvaluation : impl::AddEvaluationBase<AddEvaluation> {
         return signalPassFailure();
   }
   LogicalResult run(func::FuncOp step);
+  void addResults(const LossAverage &average, StringRef name, train::ResultRole sum, train::ResultRole count,
+                  SmallVectorImpl<train::StepResult> &results);
 };
 
 void eraseDead(func::FuncOp func) {
@@ -112,7 +114,9 @@ LogicalResult removeRandomness(func::FuncOp func) {
       result = refuseEvaluation(random.getLoc())
                << (isDropout ? "it uses random numbers otherwise than dropout that writes zeros"
                              : "it draws random numbers other than those of dropout, and the step does not say whether "
-                               "the model draws them in evaluation, too");
+                               "the model draws them in evaluation, too")
+               << "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval(), "
+                  "and compile that with --evaluate for tessera-run --eval-only";
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
@@ -134,6 +138,39 @@ static void dropLossGradients(func::FuncOp func) {
     grad.getLoss().replaceAllUsesWith(loss.getLoss());
     grad.getLse().replaceAllUsesWith(loss.getLse());
   });
+}
+
+/// Training computes no metrics.
+void dropMetrics(func::FuncOp step) {
+  SmallVector<train::StepResult> results;
+  for (auto [index, result] : llvm::enumerate(train::getResults(step)))
+    if (train::getResultRole(step, index) != train::ResultRole::Evaluated)
+      results.push_back(result);
+  if (results.size() == step.getNumResults())
+    return;
+  train::setResults(step, results);
+  eraseDead(step);
+}
+
+/// What the runtime makes a number of all batches of.
+void AddEvaluation::addResults(const LossAverage &average, StringRef name, train::ResultRole sum,
+                               train::ResultRole count, SmallVectorImpl<train::StepResult> &results) {
+  Builder builder(&getContext());
+  auto attrsOf = [&](train::ResultRole role) {
+    NamedAttrList attrs;
+    attrs.append(train::getRoleAttr(&getContext(), role));
+    attrs.set(train::kName, builder.getStringAttr(name.empty() ? train::stringifyResultRole(role) : name));
+    return attrs;
+  };
+  NamedAttrList ofCount = attrsOf(count);
+  if (average.of)
+    ofCount.set(train::kOf, average.of);
+  if (std::isfinite(average.atLeast))
+    ofCount.set(train::kAtLeast, builder.getF64FloatAttr(average.atLeast));
+  if (average.plus != 0.0)
+    ofCount.set(train::kPlus, builder.getF64FloatAttr(average.plus));
+  results.push_back({average.sum, attrsOf(sum).getDictionary(&getContext())});
+  results.push_back({average.count, ofCount.getDictionary(&getContext())});
 }
 
 LogicalResult AddEvaluation::run(func::FuncOp step) {
@@ -159,22 +196,18 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   FailureOr<LossAverage> average = averageLoss(func, end->getOperand(*loss), builder);
   if (failed(average))
     return failure();
-  auto attrsOf = [&](train::ResultRole role) {
-    NamedAttrList attrs;
-    attrs.append(train::getRoleAttr(&getContext(), role));
-    attrs.set(train::kName, builder.getStringAttr(train::stringifyResultRole(role)));
-    return attrs;
-  };
-  NamedAttrList ofCount = attrsOf(train::ResultRole::LossCount);
-  if (average->of)
-    ofCount.set(train::kOf, average->of);
-  if (std::isfinite(average->atLeast))
-    ofCount.set(train::kAtLeast, builder.getF64FloatAttr(average->atLeast));
-  if (average->plus != 0.0)
-    ofCount.set(train::kPlus, builder.getF64FloatAttr(average->plus));
-  SmallVector<train::StepResult> results = {
-      {average->sum, attrsOf(train::ResultRole::LossSum).getDictionary(&getContext())},
-      {average->count, ofCount.getDictionary(&getContext())}};
+  SmallVector<train::StepResult> results;
+  addResults(*average, "", train::ResultRole::LossSum, train::ResultRole::LossCount, results);
+  for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
+    if (train::getResultRole(func, index) != train::ResultRole::Evaluated)
+      continue;
+    FailureOr<LossAverage> metric = averageMetric(func, result.value, builder);
+    if (failed(metric))
+      return failure();
+    addResults(*metric, result.attrs.getAs<StringAttr>(train::kName).getValue(), train::ResultRole::MetricSum,
+               train::ResultRole::MetricCount, results);
+  }
+  dropMetrics(step);
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
     if (train::getResultRole(func, index) == train::ResultRole::IndexCheck)
       results.push_back(result);

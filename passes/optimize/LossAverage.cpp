@@ -10,6 +10,7 @@
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/differentiate/LossTerms.h"
+#include "passes/differentiate/WholeBatch.h"
 #include "passes/simplify/Match.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -156,8 +157,8 @@ FailureOr<Value> exactCount(train::CountValidOp count, OpBuilder &builder) {
   return b.sumAll(b.convert(counted, type.getElementType()));
 }
 
-/// Whether `sum` adds up the losses of the values of `target` that are not ignored, and nothing else: then a sample
-/// whose values are all ignored adds nothing.
+/// Whether `sum` adds up losses, or other numbers, of the values of `target` that are not ignored, and nothing else: then
+/// a sample whose values are all ignored adds nothing.
 bool isSumOverTarget(Value sum, BlockArgument target, std::optional<uint64_t> ignored, func::FuncOp func) {
   auto reduce = sum.getDefiningOp<train::ReduceOp>();
   if (!reduce || reduce.getKind() != train::ReduceKind::Sum || !ignored)
@@ -171,8 +172,15 @@ bool isSumOverTarget(Value sum, BlockArgument target, std::optional<uint64_t> ig
   };
   if (!losses.getDefiningOp())
     return false;
+  auto isMask = [&](Value value) {
+    auto compare = value.getDefiningOp<train::CompareOp>();
+    return compare && compare.getDirection() == train::CompareDirection::Ne &&
+           findBatchArgument(compare.getLhs(), func) == target &&
+           readConstant(compare.getRhs()) == static_cast<double>(static_cast<int64_t>(*ignored));
+  };
   return llvm::TypeSwitch<Operation *, bool>(losses.getDefiningOp())
       .Case<train::CrossEntropyOp, train::LinearCrossEntropyOp, train::LinearCrossEntropyGradOp>(isLossOf)
+      .Case([&](train::MulOp op) { return llvm::any_of(op->getOperands(), isMask); })
       .Default([](Operation *) { return false; });
 }
 
@@ -202,30 +210,19 @@ double takeFactors(Value &loss) {
   return factor;
 }
 
-} // namespace
+Value toScalar(train::Build &b, Value value) {
+  return b.convert(b.reshape(value, {}), b.builder.getF32Type());
+}
 
-InFlightDiagnostic refuseEvaluation(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
-
-FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &builder) {
+/// Of a sum over the batch that is divided by another one; null values if it is made otherwise.
+FailureOr<LossAverage> averageQuotient(func::FuncOp func, Value loss, OpBuilder &builder) {
   train::Build b(builder, loss.getLoc());
-  const Location loc = loss.getLoc();
-  auto scalar = [&](Value value) { return b.convert(b.reshape(value, {}), builder.getF32Type()); };
-  const auto made = train::getOfBatch(func, train::kLossOfBatch);
-  if (made == train::OfBatch::Mean) {
-    if (Operation *whole = findOfWholeBatch(loss))
-      return refuseEvaluation(whole->getLoc())
-             << "its loss is a mean over the batch that also depends on this number of the whole "
-                "batch, so that the loss of several batches does not follow from theirs";
-    Value mean = scalar(loss);
-    return LossAverage{mean, b.splatLike(mean, 1.0), {}};
-  }
+  auto scalar = [&](Value value) { return toScalar(b, value); };
   const double factor = takeFactors(loss);
   auto div = loss.getDefiningOp<train::DivOp>();
   std::optional<Divisor> divisor = div ? readDivisor(div.getRhs()) : std::nullopt;
-  if (!made || !divisor || findOfWholeBatch(div.getLhs()))
-    return refuseEvaluation(loc)
-           << "the loss of several batches does not follow from theirs; it must be a sum over the batch "
-              "divided by another one, or a mean over it";
+  if (!divisor || findOfWholeBatch(div.getLhs()))
+    return LossAverage{};
   LossAverage average{scalar(div.getLhs()), {}, {}, divisor->atLeast, divisor->plus};
   if (factor != 1.0)
     average.sum = b.mul(average.sum, b.splatLike(average.sum, factor));
@@ -240,6 +237,61 @@ FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &bui
   average.count = *exact;
   average.of = countedTarget(count, div.getLhs(), func);
   return average;
+}
+
+} // namespace
+
+InFlightDiagnostic refuseEvaluation(Location loc) { return emitError(loc) << "the model cannot be evaluated: "; }
+
+FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &builder) {
+  const auto made = train::getOfBatch(func, train::kLossOfBatch);
+  if (made == train::OfBatch::Mean) {
+    if (Operation *whole = findOfWholeBatch(loss))
+      return refuseEvaluation(whole->getLoc())
+             << "its loss is a mean over the batch that also depends on this number of the whole "
+                "batch, so that the loss of several batches does not follow from theirs";
+    train::Build b(builder, loss.getLoc());
+    Value mean = toScalar(b, loss);
+    return LossAverage{mean, b.splatLike(mean, 1.0), {}};
+  }
+  FailureOr<LossAverage> quotient = averageQuotient(func, loss, builder);
+  if (failed(quotient) || (made && quotient->sum))
+    return quotient;
+  return refuseEvaluation(loss.getLoc())
+         << "the loss of several batches does not follow from theirs; it must be a sum over the batch "
+            "divided by another one, or a mean over it";
+}
+
+FailureOr<LossAverage> averageMetric(func::FuncOp func, Value metric, OpBuilder &builder) {
+  llvm::SetVector<Operation *> slice = opsOf(metric);
+  LossTerms terms(func, [&](Operation &op, const LossTerms &known) {
+    return slice.contains(&op) ? takeOfWholeBatch(op, known, slice) : nullptr;
+  });
+  const Dependence known = terms.of(metric);
+  if (known.kind == Dependence::Kind::Samples)
+    return refuseEvaluation(metric.getLoc()) << "a metric is one number of a batch, not one for each sample";
+  // As the loss: where samples meet in front of it, it is that of batches of this size.
+  if (known.kind == Dependence::Kind::Other && !func->hasAttr(train::kSamplesMeet))
+    return refuseEvaluation(known.op->getLoc())
+           << "a metric of several batches does not follow from theirs: '" << known.op->getName() << "' " << known.why;
+  const bool isMean = known.kind == Dependence::Kind::Mean || known.kind == Dependence::Kind::None;
+  Operation *whole = findOfWholeBatch(metric);
+  train::Build b(builder, metric.getLoc());
+  if (isMean && !whole) {
+    Value mean = toScalar(b, metric);
+    return LossAverage{mean, b.splatLike(mean, 1.0), {}};
+  }
+  FailureOr<LossAverage> quotient = isMean ? LossAverage{} : averageQuotient(func, metric, builder);
+  if (failed(quotient) || quotient->sum)
+    return quotient;
+  if (whole || known.kind != Dependence::Kind::Sum || !terms.meansAmongSums(metric).empty())
+    return refuseEvaluation(metric.getLoc())
+           << "a metric of several batches does not follow from theirs; it must be a sum over the batch, perhaps "
+              "divided by another one, or a mean over it";
+  LossAverage sum{toScalar(b, metric), {}, {}};
+  sum.count = b.zeros(train::tensorType(sum.sum));
+  sum.plus = 1.0;
+  return sum;
 }
 
 } // namespace tessera

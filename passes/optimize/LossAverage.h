@@ -1,7 +1,7 @@
 //===- LossAverage.h - the loss of several batches --------------*- C++ -*-===//
 //
-// What each batch gives so that the loss of all of them is that of one batch that
-// holds all of their samples.
+// What each batch gives so that the loss of all of them, or a metric, is that of
+// one batch that holds all of their samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// The loss of several batches is S / (max(C, atLeast) + plus), where S and C are the sums of `sum` and `count` over
+/// The loss, or a metric, of several batches is S / (max(C, atLeast) + plus), where S and C are the sums of `sum` and `count` over
 /// them; f32 scalars.
 struct LossAverage {
   mlir::Value sum, count;
@@ -26,6 +26,10 @@ struct LossAverage {
 /// Builds the average of `loss`, the loss of a step function after add-loss. Error, at the op in question: the loss of
 /// several batches does not follow from theirs.
 llvm::FailureOr<LossAverage> averageLoss(mlir::func::FuncOp func, mlir::Value loss, mlir::OpBuilder &builder);
+
+/// The same of another number that the step function computes, which may also be a plain sum over the batch. Barriers that
+/// stand for the whole batch are put into `func`, which is one that evaluates.
+llvm::FailureOr<LossAverage> averageMetric(mlir::func::FuncOp func, mlir::Value metric, mlir::OpBuilder &builder);
 
 /// The error that an evaluation of the model is refused by, to be completed.
 mlir::InFlightDiagnostic refuseEvaluation(mlir::Location loc);

@@ -233,6 +233,9 @@ def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
     | the same, with the divisor's maximum with a number or plus a number | that sum | the divisor before it; the numbers are `train.at_least` and `train.plus` |
     | a mean over the batch | the loss | 1 |
 
+    Each result of role `"evaluated"` becomes two more, `"metric_sum"` and `"metric_count"`, by the same table, or with a
+    count of 0 and `train.plus` 1 if it is a plain sum over the batch; the step function loses it.
+
     The loss may be a number times one of these. Any other loss is an error: a mean that depends on another number of the
     whole batch (`(x * w).mean() / w.mean()`), a divisor that is a mean, a power or a product, several quotients. Dropout
     (`keep ? x / (1 - p) : 0`, where `keep` is `random >= p` and the random numbers have `train.dropout`) becomes `x`; a sum
@@ -244,7 +247,7 @@ def AddEvaluation : Pass<"add-evaluation", "::mlir::ModuleOp"> {
     another size have another loss.
 
     Precondition: `differentiate`, `flatten-parameters`; before `accumulate-gradients`, so that a batch of evaluation is a
-    micro-batch. Postcondition: the step function is as it was.
+    micro-batch. Postcondition: the step function is as it was, without results of role `"evaluated"`.
 
     ```mlir
     func.func @step(%w: … {train.role = "param", train.name = "embed"}, %tokens: …, %targets: …, %seed: …)

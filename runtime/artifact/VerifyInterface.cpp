@@ -143,16 +143,24 @@ Status verifyScalars(const VerifyContext &context, const artifact::Program &prog
   return Status::ok();
 }
 
-/// A program of evaluation must say what its loss is made of.
+/// A program of evaluation must say what its loss and its metrics are made of.
 Status verifyRoles(const artifact::Program &program) {
   int sums = 0, counts = 0;
+  std::string metric; // whose count comes next
   for (uint32_t index = 0; index < sizeOf(program.results()); ++index) {
     const artifact::ResultTensor &result = *program.results()->Get(index);
     sums += result.role() == artifact::ResultRole::LossSum;
     counts += result.role() == artifact::ResultRole::LossCount;
+    const bool isSum = result.role() == artifact::ResultRole::MetricSum;
+    const bool isCount = result.role() == artifact::ResultRole::MetricCount;
+    if (isCount != !metric.empty() || (isCount && result.name()->str() != metric) || (isSum && !result.name()->size()))
+      return bad("results", "the sum and the count of a metric are not side by side at '" + result.name()->str() + "'");
+    metric = isSum ? result.name()->str() : "";
     if (!(result.at_least() < std::numeric_limits<double>::infinity()) || !std::isfinite(result.plus()))
       return bad("results", "the bound of '" + result.name()->str() + "' is not finite");
   }
+  if (!metric.empty())
+    return bad("results", "metric '" + metric + "' has no count");
   if (program.kind() != artifact::ProgramKind::Train && (sizeOf(program.hyper()) > 0 || sizeOf(program.probes()) > 0))
     return bad("scalars and probes", "are of the training alone");
   const int expected = program.kind() == artifact::ProgramKind::Evaluate ? 1 : 0;

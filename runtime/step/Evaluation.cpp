@@ -11,21 +11,31 @@ namespace tessera {
 
 Status Evaluation::findResults() {
   const artifact::Program &table = artifact.program(program);
+  averages.resize(1);
   for (uint32_t index = 0; index < table.results()->size(); ++index) {
-    if (table.results()->Get(index)->role() == artifact::ResultRole::LossSum)
-      sumResult = index;
-    else if (table.results()->Get(index)->role() == artifact::ResultRole::LossCount)
-      countResult = index;
+    const artifact::ResultRole role = table.results()->Get(index)->role();
+    if (role == artifact::ResultRole::LossSum)
+      averages.front().sum = index;
+    else if (role == artifact::ResultRole::LossCount)
+      averages.front().count = index;
+    else if (role == artifact::ResultRole::MetricSum)
+      averages.push_back({index, index + 1});
   }
   if (specs.empty())
     return TESSERA_ERROR(Unsupported, "the program that evaluates reads no data");
   return Status::ok();
 }
 
-/// A sample whose targets are all ignored adds nothing to the loss nor to the count.
+/// A sample whose targets are all ignored adds nothing to the loss, nor to the count, nor to any metric.
 void Evaluation::findFill() {
-  const auto *of = artifact.program(program).results()->Get(countResult)->of();
-  for (size_t index = 0; of && index < specs.size(); ++index)
+  const auto &results = *artifact.program(program).results();
+  const auto *of = results.Get(averages.front().count)->of();
+  for (const Average &average : averages) {
+    const auto *other = results.Get(average.count)->of();
+    if (!of || !other || other->string_view() != of->string_view())
+      return;
+  }
+  for (size_t index = 0; index < specs.size(); ++index)
     if (specs[index].name == of->string_view() && specs[index].role == artifact::BatchRole::Target &&
         specs[index].ignoreIndex != std::numeric_limits<int64_t>::min() &&
         (specs[index].dtype == DataType::I32 || specs[index].dtype == DataType::I64))
@@ -96,26 +106,37 @@ Status Evaluation::read(uint64_t number) {
   return Status::ok();
 }
 
-Status Evaluation::run(uint64_t number, Session &session, int64_t step, std::array<double, 2> &sums) {
+Status Evaluation::run(uint64_t number, Session &session, int64_t step, EvaluationSums &sums) {
   const HostBatch &batch = *held[number % 2];
   for (size_t tensor = 0; tensor < specs.size(); ++tensor)
     copyRankPart(specs[tensor], batch.tensors[tensor].data(), rankParts(artifact, tensor, session.rank(), program),
                  session.batchToWrite(tensor, program));
   TESSERA_RETURN_IF_ERROR(session.step(program, step, {}));
-  sums[0] += session.resultValue(sumResult, program);
-  sums[1] += session.resultValue(countResult, program);
+  sums.resize(averages.size());
+  for (size_t index = 0; index < averages.size(); ++index) {
+    sums[index][0] += session.resultValue(averages[index].sum, program);
+    sums[index][1] += session.resultValue(averages[index].count, program);
+  }
   return Status::ok();
 }
 
-EvaluationMetrics Evaluation::metrics(int64_t step, const std::array<double, 2> &sums, double seconds) const {
+/// Of nothing: not a number.
+double Evaluation::valueOf(size_t average, const EvaluationSums &sums) const {
+  const artifact::ResultTensor &count = *artifact.program(program).results()->Get(averages[average].count);
+  return sums[average][0] / (std::max(sums[average][1], count.at_least()) + count.plus());
+}
+
+EvaluationMetrics Evaluation::metrics(int64_t step, const EvaluationSums &sums, double seconds) const {
   EvaluationMetrics metrics;
   metrics.step = step;
-  const artifact::ResultTensor &count = *artifact.program(program).results()->Get(countResult);
-  metrics.loss = sums[0] / (std::max(sums[1], count.at_least()) + count.plus()); // of nothing: not a number
+  const auto &results = *artifact.program(program).results();
+  metrics.loss = valueOf(0, sums);
+  for (size_t index = 1; index < averages.size(); ++index)
+    metrics.others.emplace_back(results.Get(averages[index].sum)->name()->str(), valueOf(index, sums));
   metrics.batches = numBatches;
   metrics.samples = std::min(numSamples, numBatches * static_cast<uint64_t>(rowsPerStep(specs)));
-  if (count.of())
-    metrics.counted = sums[1];
+  if (results.Get(averages.front().count)->of())
+    metrics.counted = sums.front()[1];
   if (hasPerplexity)
     metrics.perplexity = std::exp(metrics.loss);
   metrics.seconds = seconds;

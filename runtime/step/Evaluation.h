@@ -25,6 +25,9 @@ struct EvaluationOptions {
   DataOptions format;
 };
 
+/// What batches add up, {sum, count} of the loss and of each metric.
+using EvaluationSums = std::vector<std::array<double, 2>>;
+
 /// Shared by the ranks of a process.
 class Evaluation {
 public:
@@ -42,19 +45,25 @@ public:
   /// Reads a batch for the ranks of this process; by one of them, while all others still use the one before at most.
   Status read(uint64_t batch);
   /// Runs it, once it has been read, and adds its part to `sums`; all ranks call it together. `step`: of the training.
-  Status run(uint64_t batch, Session &session, int64_t step, std::array<double, 2> &sums);
-  /// What all batches say. `sums`: loss and count.
-  EvaluationMetrics metrics(int64_t step, const std::array<double, 2> &sums, double seconds) const;
+  Status run(uint64_t batch, Session &session, int64_t step, EvaluationSums &sums);
+  /// What all batches say.
+  EvaluationMetrics metrics(int64_t step, const EvaluationSums &sums, double seconds) const;
 
 private:
   explicit Evaluation(const Artifact &artifact) : artifact(artifact) {}
+  /// A number of several batches, by the results of each.
+  struct Average {
+    uint32_t sum = 0, count = 0;
+  };
+
   Status findResults();
   void findFill();
+  double valueOf(size_t average, const EvaluationSums &sums) const;
   void fillRows(HostBatch &batch, uint64_t from) const;
 
   const Artifact &artifact;
   size_t program = 0;
-  uint32_t sumResult = 0, countResult = 0;
+  std::vector<Average> averages; ///< the loss, and the metrics
   bool hasPerplexity = false;
   std::vector<BatchSpec> specs;
   int filled = -1; ///< the target whose ignored values take the place of samples that are missing; -1: none

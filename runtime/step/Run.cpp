@@ -73,7 +73,10 @@ std::vector<TraceSink *> Run::sinksOf(int64_t step) {
 }
 
 bool Run::isReported(int64_t step) const {
-  return step == firstStep || step == options.steps || (options.logEvery > 0 && step % options.logEvery == 0);
+  if (step == firstStep || step == options.steps)
+    return true;
+  const int64_t every = options.logEvery.value_or(10);
+  return every > 0 && step % every == 0 && (options.logEvery || secondsSince(lastReported) >= 1.0);
 }
 
 /// " | 1m05s, 12m30s left": since the run said what it trains, and for the steps that remain at the mean pace of those
@@ -227,14 +230,16 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
     warm.reserve(reports.size());
     for (const std::string &blob : reports)
       warm.push_back(RankReport::fromBlob(blob).memory);
-    TESSERA_RETURN_IF_ERROR(metrics->writeLine(stageToJson("after warm-up", step, warm)));
+    TESSERA_RETURN_IF_ERROR(reportStage("after warm-up", step, warm));
   }
   TESSERA_RETURN_IF_ERROR(metrics->write(record, memory));
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record, memory));
   if (isReported(step)) {
-    std::printf("%s%s\n", progressLine(record, options.steps, memory).c_str(), timesSoFar(step).c_str());
+    std::printf("%s%s%s\n", lineStart().c_str(), progressLine(record, options.steps, memory).c_str(),
+                timesSoFar(step).c_str());
     std::fflush(stdout);
+    lastReported = Clock::now();
   }
   return Status::ok();
 }

@@ -108,7 +108,7 @@ private:
   Status openEvaluation();
   bool isEvaluated(int64_t step) const;
   /// False if it was ended before its last batch.
-  Result<bool> evaluateAll(int index, int64_t step, std::array<double, 2> &sums);
+  Result<bool> evaluateAll(int index, int64_t step, EvaluationSums &sums);
   Status evaluate(int index, int64_t step);
   Status evaluateOnly(int index);
 
@@ -143,6 +143,7 @@ private:
   bool isTraced(int64_t step) const;
   Status writeTrace() const;
   bool isReported(int64_t step) const;
+  Status reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
   std::string timesSoFar(int64_t step) const;
   /// The states of the ranks of this process, where the host can reach them.
   Result<std::vector<StagedState>> stageStates() const;
@@ -194,7 +195,8 @@ private:
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
   bool isCheckpointDue = false; ///< the step of one was skipped
-  Clock::time_point stepsBegan; ///< when the run said what it trains
+  Clock::time_point stepsBegan;   ///< when the run said what it trains
+  Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
   int64_t lastCompared = -1; ///< the step after which replicas were compared
   uint64_t firstSample = 0;  ///< of `firstStep`

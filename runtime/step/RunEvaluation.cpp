@@ -35,7 +35,7 @@ bool Run::isEvaluated(int64_t step) const {
 }
 
 /// All ranks run all batches; one that is asked to end, or has no data, ends the evaluation of all.
-Result<bool> Run::evaluateAll(int index, int64_t step, std::array<double, 2> &sums) {
+Result<bool> Run::evaluateAll(int index, int64_t step, EvaluationSums &sums) {
   Communicator &self = *world[index];
   for (uint64_t batch = 0; batch < evaluation->batches(); ++batch) {
     std::string mine;
@@ -59,7 +59,7 @@ Result<bool> Run::evaluateAll(int index, int64_t step, std::array<double, 2> &su
 
 Status Run::evaluate(int index, int64_t step) {
   Clock::time_point begin = Clock::now();
-  std::array<double, 2> sums{};
+  EvaluationSums sums;
   TESSERA_ASSIGN_OR_RETURN(bool isComplete, evaluateAll(index, step, sums));
   if (!isComplete && index == 0) {
     if (step == options.steps && options.stopSignal) // else the next step sees it
@@ -77,7 +77,8 @@ Status Run::evaluate(int index, int64_t step) {
     TESSERA_RETURN_IF_ERROR(metrics->writeLine(evaluationToJson(record)));
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record));
-  std::printf("%s\n", evaluationLine(record, options.evalOnly ? 0 : options.steps).c_str());
+  std::printf("%s%s\n", options.evalOnly ? "" : lineStart().c_str(),
+              evaluationLine(record, options.evalOnly ? 0 : options.steps).c_str());
   std::fflush(stdout);
   return Status::ok();
 }

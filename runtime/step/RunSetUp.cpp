@@ -290,8 +290,14 @@ Status Run::reportSetUp(int index) {
     std::memcpy(&data[rank], all[rank].data(), sizeof(StageMemory));
     std::memcpy(&model[rank], all[rank].data() + sizeof(StageMemory), sizeof(StageMemory));
   }
-  TESSERA_RETURN_IF_ERROR(metrics->writeLine(stageToJson("after data creation", firstStep - 1, data)));
-  return metrics->writeLine(stageToJson("after model creation", firstStep - 1, model));
+  TESSERA_RETURN_IF_ERROR(reportStage("after data creation", firstStep - 1, data));
+  return reportStage("after model creation", firstStep - 1, model);
+}
+
+Status Run::reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks) {
+  if (options.logsMemory)
+    std::printf("%s%s\n", lineStart().c_str(), stageLine(stage, ranks).c_str());
+  return metrics->writeLine(stageToJson(stage, step, ranks));
 }
 
 void Run::printHead() const {

@@ -60,7 +60,8 @@ struct TrainOptions {
   bool tensorBoard = false;    ///< write event files to <out>/tensorboard/
   std::string dump;            ///< comma-separated: gradients, parameters, losses
   int64_t dumpStep = 1;
-  int64_t logEvery = 10;
+  std::optional<int64_t> logEvery; ///< steps between lines on them; none: 10, and at most one line in a second
+  bool logsMemory = false;         ///< print the memory of each stage of the start
   double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
   double startTimeoutSeconds = 600; ///< for all processes to come; 0: for ever

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <ctime>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace tessera {
 
@@ -93,6 +95,16 @@ std::string formatDuration(double seconds) {
 /// The sign of what is not a number means nothing.
 static double withoutSignOfNan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
+std::string lineStart() {
+  if (::isatty(STDOUT_FILENO))
+    return "";
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof(text), "%F %T ", &local));
+}
+
 std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory) {
   std::string line = fmt::format("step {:>{}}/{} | loss {:.4f}", metrics.step, std::to_string(totalSteps).size(),
                                  totalSteps, withoutSignOfNan(metrics.loss));
@@ -113,6 +125,8 @@ std::string evaluationToJson(const EvaluationMetrics &metrics) {
   Json json = {{"stage", "evaluation"}, {"step", metrics.step}, {"eval_loss", number(metrics.loss)}};
   if (metrics.perplexity)
     json["eval_perplexity"] = number(*metrics.perplexity);
+  for (const auto &[name, value] : metrics.others)
+    json["eval_" + name] = number(value);
   if (metrics.counted)
     json["eval_targets"] = static_cast<uint64_t>(*metrics.counted);
   json["eval_samples"] = metrics.samples;
@@ -128,6 +142,8 @@ std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps)
   line += fmt::format("eval loss {:.6f}", withoutSignOfNan(metrics.loss));
   if (metrics.perplexity)
     line += fmt::format(" | perplexity {:.4g}", withoutSignOfNan(*metrics.perplexity));
+  for (const auto &[name, value] : metrics.others)
+    line += fmt::format(" | {} {:.4g}", name, withoutSignOfNan(value));
   if (metrics.counted)
     line += fmt::format(" | {:.0f} targets", *metrics.counted);
   return line + fmt::format(" | {} samples in {} {} | {:.0f} ms", metrics.samples, metrics.batches,

@@ -53,6 +53,7 @@ struct EvaluationMetrics {
   int64_t step = 0;                          ///< Of the training, after which it was.
   double loss = 0;                           ///< Of all that counts in the data, not a mean of batches' means.
   std::optional<double> perplexity, counted; ///< Targets that are not ignored.
+  std::vector<std::pair<std::string, double>> others; ///< Metrics by their names, of all batches as one.
   uint64_t batches = 0, samples = 0;
   double seconds = 0;
 };
@@ -73,7 +74,9 @@ struct MemorySummary {
 std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memory);
 /// "45s", "1m05s", "2h03m" or "3d04h".
 std::string formatDuration(double seconds);
-/// "step 10/200 | loss 3.2140 | …": at most 120 characters.
+/// What a line of the console begins with: nothing on a terminal, else "2026-11-28 13:14:11 ", local time.
+std::string lineStart();
+/// "step 10/200 | loss 3.2140 | …".
 std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory);
 
 /// Appends JSON lines to a file, each complete on disk before the next step.

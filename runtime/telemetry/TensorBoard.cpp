@@ -128,6 +128,8 @@ Status TensorBoardWriter::write(const EvaluationMetrics &metrics) {
   std::string summary = scalar("eval/loss", metrics.loss);
   if (metrics.perplexity)
     summary += scalar("eval/perplexity", *metrics.perplexity);
+  for (const auto &[name, value] : metrics.others)
+    summary += scalar("eval/" + name, value);
   summary += scalar("eval/seconds", metrics.seconds);
   return writeRecord(eventHead(metrics.step) + bytesField(5, summary));
 }

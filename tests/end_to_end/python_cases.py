@@ -6,6 +6,7 @@ usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its
 import contextlib
 import json
 import os
+import subprocess
 import sys
 import traceback
 import unittest
@@ -19,6 +20,9 @@ import torch
 import torch.nn.utils.prune
 from program_cases import CASES, IS_OLD, case, example, refused
 from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import safetensors  # noqa: E402
 
 SEEDING = {"seed": lambda: torch.manual_seed(0), "seed of random": lambda: torch.random.manual_seed(3), "new seed": torch.seed,
            "seed of a generator": lambda: torch.default_generator.manual_seed(3),
@@ -321,6 +325,44 @@ def a_training(test, folder):
         optimizer.step()
         losses.append(loss.item())
     numpy.testing.assert_allclose(run.losses, losses, rtol=1e-5)
+
+
+class Noisy(torch.nn.Module):
+    """Noise and a batch norm, which evaluation does without."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = torch.nn.Linear(6, 3), torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        if self.training:
+            x = x + 0.1 * torch.randn_like(x)
+        return {"loss": self.norm(self.layer(x)).abs().mean()}
+
+
+@case
+def evaluation_of_what_draws(test, folder):
+    """Is refused beside the training, and the way out that the refusal names gives PyTorch's loss."""
+    settings = {"batch": 4, "loss": "output:loss"}
+    net, x = Noisy(), torch.randn(12, 6)
+    program = tessera.export(net, example())
+    with test.assertRaises(tessera.CompileError) as caught:
+        tessera.compile(program, os.path.join(folder, "net.tessera"), evaluate=True, **settings)
+    test.assertIn("load <out>/model.safetensors into the module, export it after eval()", str(caught.exception))
+    artifact = tessera.compile(program, os.path.join(folder, "net.tessera"), **settings)
+    run = tessera.train(artifact, {"x": x.numpy()}, steps=3, out=os.path.join(folder, "run"), lr=0.1)
+    net.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in safetensors.load(run.weights).items()})
+    trained = os.path.join(folder, "trained.tessera")
+    program = tessera.export(net, example(), evaluation=True)
+    test.assertTrue(net.training)
+    net.eval()
+    program.save(os.path.join(folder, "trained.pt2"))
+    tessera.compile(program, trained, evaluate=True, **settings)
+    numpy.savez(os.path.join(folder, "x.npz"), x=x.numpy())
+    done = subprocess.run([tessera.tools.find_tool("tessera-run"), trained, "--eval-only", "--eval-data", "x.npz", "--model-file",
+                           os.path.join(folder, "trained.pt2")], cwd=folder, capture_output=True, text=True)
+    test.assertEqual(done.returncode, 0, done.stderr)
+    test.assertAlmostEqual(float(done.stdout.split("eval loss ")[1].split()[0]), net(x)["loss"].item(), places=5)
 
 
 @case

@@ -373,6 +373,21 @@ class Sizes(nn.Module):
         }
 
 
+class Scored(nn.Module):
+    """A classifier with numbers about a batch beside its logits: x [B, 4], label [B], -100 for those that do not count."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 5)
+
+    def forward(self, x, label):
+        logits = self.layer(x)
+        is_near = (logits.topk(2).indices == label[:, None]).any(1)
+        return {"logits": logits, "near": is_near.float().mean(), "near_counted": is_near.sum() / (label != -100).sum(),
+                "hits": (logits.argmax(1) == label).sum(), "norm": self.layer.weight.norm(), "spread": logits.std(0).mean(),
+                "each": logits.sum(1)}
+
+
 class OtherSize(nn.Module):
     """Losses that are another function for a batch of another size: x [B, 4], y [B, 4]."""
 
@@ -455,6 +470,7 @@ def main():
     save("pairs", export(Pairs(), (torch.randn(8, 3),), dynamic_shapes=({0: 2 * torch.export.Dim("n", max=100)},)))
     save("sizes", export(Sizes(), (torch.randn(8, 5, 4), torch.randn(8, 4), torch.randint(0, 5, (8,))),
                          dynamic_shapes=({0: torch.export.Dim.AUTO},) * 3))
+    save("scored", export(Scored(), (torch.randn(8, 4), torch.randint(0, 5, (8,))), dynamic_shapes=({0: torch.export.Dim.AUTO},) * 2))
     for name in ("part", "mask", "where", "rows", "picked", "from_third", "own_table", "row_of_size", "padded", "features"):
         save("other_size-" + name, export(OtherSize(name), (torch.randn(8, 4), torch.randn(8, 4)), dynamic_shapes=({0: torch.export.Dim.AUTO},) * 2))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:

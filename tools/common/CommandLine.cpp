@@ -40,6 +40,13 @@ static std::string describeUnknown(const CLI::App &app, const std::vector<std::s
   return text + (nearest.empty() ? "; --help lists those there are" : nearest);
 }
 
+void groupOptions(CLI::App &app, const std::string &group) {
+  for (CLI::Option *option : app.get_options())
+    if (option->get_group() == "Options" && !option->get_positional() && option != app.get_help_ptr() &&
+        option != app.get_version_ptr())
+      option->group(group);
+}
+
 int failUsage(const CLI::App &app, const std::string &message) {
   std::fprintf(stderr, "%s: error: %s\n", app.get_name().c_str(), message.c_str());
   return kUsageError;

@@ -40,6 +40,7 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
   app.add_option("-o,--output", o.output, "artifact to write");
   app.add_option("--batch", o.batch, "samples of one micro-batch, over all ranks (binds a symbolic first dimension)");
   app.add_option("--seq", o.sequence, "tokens of one sample (binds a symbolic second dimension)");
+  tessera::groupOptions(app, "Usually needed");
   app.add_option("--dim", dims, "bind a symbolic dimension: <name>=<value>; may be repeated");
   app.add_option(
       "--dim-role", o.dimRoles,
@@ -73,6 +74,7 @@ void addModelOptions(CLI::App &app, tessera::CompileOptions &o, std::vector<std:
       "--place", o.place,
       "the model axes of the mesh, or those named, split dimension <d> of these parameters: <regex>=<d>[:<axis>+…]; "
       "first match wins");
+  tessera::groupOptions(app, "Model");
 }
 
 /// The flags of the numbers that optimizers are told. Those that are given are kept by name.
@@ -134,27 +136,21 @@ std::string rematHelp() {
 void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--loss", o.loss, "cross-entropy, mse, or output:<name> for a loss already in the model")
       ->capture_default_str();
-  app.add_option(
-         "--loss-tile", o.lossTile,
-         "bytes of f32 logits that a rank computes at a time, with their loss and gradient, where all would be more "
-         "(a cross-entropy of a linear layer): such as 256MiB; none: all at once; auto: 256MiB where sequence axes "
-         "split positions, else all")
-      ->capture_default_str();
-  app.add_option(
-         "--mlp-tile", o.mlpTile,
-         "bytes of a value between a widening and a narrowing product (hidden values of a feed-forward network) that a "
-         "rank computes at a time, where all would be more: such as 1GiB; none: all at once; auto: 1GiB where sequence "
-         "axes split positions, else all")
-      ->capture_default_str();
   app.add_option("--ignore-index", o.ignoreIndex, "target that does not count (cross-entropy)")->capture_default_str();
   app.add_option("--label-smoothing", o.labelSmoothing, "in [0, 1) (cross-entropy)")->capture_default_str();
+  app.add_flag("--evaluate", o.evaluate,
+               "add a program that computes the loss of a batch without training, for tessera-run --eval-data");
+  app.add_option(
+      "--metric", o.metrics,
+      "what evaluations say besides the loss: accuracy (of cross-entropy), or output:<name>, one number that "
+      "the model computes; repeatable");
+  tessera::groupOptions(app, "Loss and evaluation");
   app.add_option("--optimizer", o.optimizer, tessera::train::optimizerNames())->capture_default_str();
   addOptimizerSettings(app, o);
   app.add_option("--moments", o.moments,
                  "what the optimizer's moments are stored in: fp32, or bf16 (rounded at random; " +
                      tessera::train::optimizerNames([](const auto &row) { return row.hasNarrowStates; }) + ")")
       ->capture_default_str();
-  app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
   app.add_option("--weight-decay", o.weightDecay, "weight decay, as the optimizer defines it: docs/optimize.md")
       ->capture_default_str();
   app.add_option("--no-decay", o.noDecay,
@@ -173,8 +169,7 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "on: a step whose loss or gradient norm is not finite changes nothing; off: updates do not wait for "
                  "the norm")
       ->capture_default_str();
-  app.add_flag("--evaluate", o.evaluate,
-               "add a program that computes the loss of a batch without training, for tessera-run --eval-data");
+  tessera::groupOptions(app, "Optimizer");
   app.add_option(
          "--schedule,--lr-schedule", o.schedule,
          "learning rate after warm-up: constant; linear or cosine (to --min-lr at the last step); inverse-sqrt; wsd "
@@ -184,6 +179,8 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--min-lr", o.minLearningRate, "where the schedule ends")->capture_default_str();
   app.add_option("--decay-steps", o.decaySteps, "steps of the run's end in which wsd decays");
   app.add_option("--decay-curve", o.decayCurve, "how wsd decays: linear, cosine or 1-sqrt")->capture_default_str();
+  app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
+  tessera::groupOptions(app, "Learning rate");
   app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
   app.add_option(
       "--index-check", o.indexCheck,
@@ -197,6 +194,19 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--remat", o.remat, rematHelp())->capture_default_str();
   app.add_option("--remat-report", o.rematReport,
                  "what --remat keeps and recomputes: a JSON file, or - for a table (the default of budget)");
+  app.add_option(
+         "--loss-tile", o.lossTile,
+         "bytes of f32 logits that a rank computes at a time, with their loss and gradient, where all would be more "
+         "(a cross-entropy of a linear layer): such as 256MiB; none: all at once; auto: 256MiB where sequence axes "
+         "split positions, else all")
+      ->capture_default_str();
+  app.add_option(
+         "--mlp-tile", o.mlpTile,
+         "bytes of a value between a widening and a narrowing product (hidden values of a feed-forward network) that a "
+         "rank computes at a time, where all would be more: such as 1GiB; none: all at once; auto: 1GiB where sequence "
+         "axes split positions, else all")
+      ->capture_default_str();
+  tessera::groupOptions(app, "Batches and recomputation");
   app.add_option("--precision", o.precision,
                  "fp32, bf16, or fp8 (bf16 with products in 8 bits); parameters, gradients and state stay fp32")
       ->capture_default_str();
@@ -230,6 +240,7 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--reduce-dtype", o.reduceDtype,
                  "what gradients are added up in over ranks: fp32, or bf16 (half the bytes)")
       ->capture_default_str();
+  tessera::groupOptions(app, "Precision");
 }
 
 std::string strategyHelp() {
@@ -296,6 +307,9 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
                  "gradient too), or auto (sm_80: bias, later GPUs: all, CPU: none)")
       ->capture_default_str();
   app.add_option("--target-cpu", o.targetCpu, "host, x86-64-v4, x86-64-v3 or x86-64")->capture_default_str();
+  for (const char *name : {"--mesh", "--strategy", "--target"})
+    app.get_option(name)->group("Usually needed");
+  tessera::groupOptions(app, "Ranks, memory and machine");
 }
 
 /// Flags with a value that may be left away: `--report` and `--report=FILE`.
@@ -317,6 +331,7 @@ void addAssumptions(CLI::App &app, tessera::CompileOptions &o) {
                  "what predictions for a GPU assume of tessera-run's flag of this name: deterministic, or fast; the "
                  "artifact is the same")
       ->capture_default_str();
+  tessera::groupOptions(app, "Reports");
 }
 
 void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipeline) {
@@ -334,6 +349,7 @@ void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipel
   app.add_flag("--remarks", o.remarks, "print what was not applied, and why");
   app.add_flag("--verbose", o.verbose, "list the model's tensors: what each is in the step, and who decided so");
   app.add_flag("--print-pipelines", printPipeline, "print each phase's passes, as tessera-opt takes them, and exit");
+  tessera::groupOptions(app, "Inspection");
 }
 
 /// Fills what CLI11 cannot parse by itself. Returns an error text, empty on success.

@@ -159,7 +159,7 @@ int main(int argc, char **argv) {
                  "Bytes per token of .bin files without header: 2 (uint16), 4 (uint32) or 8 (int64); without it, the "
                  "file and the model's vocabulary decide")
       ->check(CLI::IsMember({2, 4, 8}));
-  std::string tokenizer;
+  std::string tokenizer, logged;
   app.add_option("--tokenizer", tokenizer,
                  "bytes: read text as bytes also where the model's vocabulary is much larger than 256")
       ->check(CLI::IsMember({"bytes"}));
@@ -167,9 +167,12 @@ int main(int argc, char **argv) {
                  "Token that ends a document: position_ids begin at 0 in each document, document_ids number them")
       ->check(wholeNumber<int64_t>(0, std::numeric_limits<uint32_t>::max()));
 
-  app.add_option("--log-every", options.logEvery, "Steps between progress lines; 0: only the first and the last")
-      ->check(wholeNumber<int64_t>(0))
-      ->capture_default_str();
+  app.add_option("--log-every", options.logEvery,
+                 "Steps between progress lines; 0: only the first and the last (default: 10, and at most one line a "
+                 "second)")
+      ->check(wholeNumber<int64_t>(0));
+  app.add_option("--log", logged, "memory: print what memory each stage of the start takes, too")
+      ->check(CLI::IsMember({"memory"}));
   app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev")
       ->check(wholeNumber<int64_t>(0));
   app.add_flag("--memory-snapshot", options.memorySnapshot,
@@ -221,7 +224,7 @@ int main(int argc, char **argv) {
            {"Evaluation", {"--eval-data", "--eval-every", "--eval-batches", "--eval-only"}},
            {"Data", {"--order", "--text-field", "--token-bytes", "--tokenizer", "--end-of-document"}},
            {"Telemetry",
-            {"--log-every", "--trace-steps", "--memory-snapshot", "--tensorboard", "--dump", "--dump-step",
+            {"--log-every", "--log", "--trace-steps", "--memory-snapshot", "--tensorboard", "--dump", "--dump-step",
              "--peak-gflops"}},
            {"GPUs", {"--no-graph", "--attention-gradient", "--reproducible", "--autotune"}}})
     for (const char *name : names)
@@ -245,6 +248,7 @@ int main(int argc, char **argv) {
 
   options.shuffle = order == "shuffled";
   options.readsBytes = tokenizer == "bytes";
+  options.logsMemory = logged == "memory";
   options.peakFlops = peakGflops * 1e9;
   options.commandLine.assign(argv, argv + argc);
   for (const CLI::Option *option : app.get_options())

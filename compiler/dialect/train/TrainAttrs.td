@@ -43,7 +43,8 @@ def Train_ResultRole : Train_Enum<"ResultRole", "what a result of a step functio
   I32EnumAttrCase<"Loss", 0, "loss">, I32EnumAttrCase<"Metric", 1, "metric">, I32EnumAttrCase<"Updated", 2, "updated">,
   I32EnumAttrCase<"Output", 3, "output">, I32EnumAttrCase<"Grad", 4, "grad">,
   I32EnumAttrCase<"IndexCheck", 5, "index_check">, I32EnumAttrCase<"LossSum", 6, "loss_sum">,
-  I32EnumAttrCase<"LossCount", 7, "loss_count">]>;
+  I32EnumAttrCase<"LossCount", 7, "loss_count">, I32EnumAttrCase<"Evaluated", 8, "evaluated">,
+  I32EnumAttrCase<"MetricSum", 9, "metric_sum">, I32EnumAttrCase<"MetricCount", 10, "metric_count">]>;
 
 def Train_OfBatch : Train_Enum<"OfBatch", "what a value of a batch is of those of its micro-batches (`train.loss_of_batch` and "
                               "`train.of_batch`, strings in the IR)", [

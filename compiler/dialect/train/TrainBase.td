@@ -37,7 +37,8 @@ def Train_Dialect : Dialect {
     | `"hyper"` | a scalar that the host sets before each step; `train.name` is `lr`, `bias_correction1` and `bias_correction2` (1 - b^update, with `train.beta` = b), `update_always` or `seed` |
 
     and a result carries `train.role` = `"loss"`, `"metric"`, `"updated"` (1 if the step changed parameters and states, 0 if
-    it left them as they were), `"output"` or `"grad"` (with `train.of`), or `train.alias = <argument number>`: the result
+    it left them as they were), `"output"`, `"evaluated"` (a number that only evaluation computes) or `"grad"` (with
+    `train.of`), or `train.alias = <argument number>`: the result
     is the argument's next value and is written in its place.
   }];
   let hasConstantMaterializer = 1;

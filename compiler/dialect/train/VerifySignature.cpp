@@ -301,9 +301,11 @@ LogicalResult TrainDialect::verifyRegionResultAttribute(Operation *op, unsigned,
   const Checked checked{emitError, attr};
   // train.result_c4
   auto role = func.getResultAttrOfType<StringAttr>(index, kRole);
-  if ((attr.getName() == kAtLeast || attr.getName() == kPlus) &&
-      !(role && symbolizeResultRole(role.getValue()) == ResultRole::LossCount))
-    return checked.error() << "is only for a loss_count";
+  const bool isCount = role && llvm::is_contained({stringifyResultRole(ResultRole::LossCount),
+                                                   stringifyResultRole(ResultRole::MetricCount)},
+                                                  role.getValue());
+  if ((attr.getName() == kAtLeast || attr.getName() == kPlus) && !isCount)
+    return checked.error() << "is only for a loss_count or metric_count";
   return attr.getName() == kAlias ? verifyAlias(func, index, checked) : verifyResult(checked);
 }
 

@@ -40,6 +40,7 @@ def parser_of(description):
     export.add_argument("-o", "--output", required=True, help="the file to write: .pt2 or .onnx")
     export.add_argument("--no-weights", action="store_true", help="shapes of parameters only, a file of kilobytes (.pt2)")
     export.add_argument("--auto", action="store_true", help="keep open whatever dimension can be, not only samples and positions (.pt2)")
+    export.add_argument("--evaluation", action="store_true", help="the model as it is after eval(), to evaluate trained weights (.pt2)")
     export.add_argument("--keep-dropout", action="store_true", help="do not set dropout rates to 0 (.onnx; .pt2 keeps them)")
     export.add_argument("--check", action=argparse.BooleanOptionalAction, default=None,
                         help="compare what was exported with the module (default: unless that takes long)")
@@ -121,8 +122,8 @@ def export(options):
     kind = os.path.splitext(options.output)[1]
     if kind not in (".pt2", ".onnx"):
         return fail_usage(f"{options.output} ends neither in .pt2 nor in .onnx")
-    if kind == ".onnx" and (options.no_weights or options.auto):
-        return fail_usage("--no-weights and --auto are for .pt2 files")
+    if kind == ".onnx" and (options.no_weights or options.auto or options.evaluation):
+        return fail_usage("--no-weights, --auto and --evaluation are for .pt2 files")
     try:
         print((export_program if kind == ".pt2" else export_onnx)(options))
     except ExportError as why:
@@ -138,7 +139,8 @@ def export_program(options):
     model, inputs, _ = load(options, not options.no_weights)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        made = export(model, inputs, dynamic="auto" if options.auto else None, check=options.check is not False)
+        made = export(model, inputs, dynamic="auto" if options.auto else None, check=options.check is not False,
+                      evaluation=options.evaluation)
     for note in notes:
         print(f"note: {note.message}")
     made.save(options.output)

@@ -12,11 +12,11 @@ from .module_checks import computed_names, has_values
 
 
 @contextlib.contextmanager
-def in_training(model):
-    """A model in evaluation mode is in training mode meanwhile, with all its modules."""
+def in_training(model, training=True):
+    """A model in evaluation mode is in training mode meanwhile, with all its modules; training=False: the other way round."""
     modes = {module: module.training for module in model.modules()}
-    if not model.training:
-        model.train()
+    if model.training != training:
+        model.train(training)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ COMPILE = {
     "momentum": ("--momentum", NUMBER), "nesterov": ("--nesterov", SWITCH), "moments": ("--moments", TEXT),
     "lr": ("--lr", NUMBER), "weight_decay": ("--weight-decay", NUMBER), "no_decay": ("--no-decay", TEXT),
     "clip_norm": ("--clip-norm", NUMBER), "clip_value": ("--clip-value", NUMBER), "ema": ("--ema", NUMBER),
-    "guard_updates": ("--guard-updates", TEXT), "evaluate": ("--evaluate", SWITCH), "schedule": ("--schedule", TEXT),
+    "guard_updates": ("--guard-updates", TEXT), "evaluate": ("--evaluate", SWITCH), "metric": ("--metric", LIST), "schedule": ("--schedule", TEXT),
     "warmup": ("--warmup", INTEGER), "min_lr": ("--min-lr", NUMBER), "decay_steps": ("--decay-steps", INTEGER),
     "decay_curve": ("--decay-curve", TEXT), "accumulate": ("--accumulate", INTEGER), "index_check": ("--index-check", TEXT),
     "document_ids": ("--document-ids", TEXT), "remat": ("--remat", TEXT), "precision": ("--precision", TEXT),

@@ -88,7 +88,7 @@ def tensor_of(value):
     return Tensor(shape, str(value.dtype).removeprefix("torch."), bool(value.requires_grad))
 
 
-def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
+def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, evaluation=False):
     """Exports a module for training; returns a Program. The module is as before.
 
     module: a torch.nn.Module. It is exported in training mode; parts that are in evaluation mode while it is in training
@@ -103,6 +103,7 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
     check: run the program and compare its outputs and every gradient with the module's, which takes two forward and
         backward passes; what changes gradients and is not in a program (hooks, custom autograd functions), and what the
         forward pass seeds or changes, is found only so. False leaves this out; without values there is nothing to compare.
+    evaluation: export the module as it is after eval(), for evaluations of what was trained (docs/pt2.md#random-numbers).
     Raises ExportError with the reason: the module does not export, trains otherwise in PyTorch than as a program, or has
     tensors that share memory.
     """
@@ -121,7 +122,7 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True):
         raise ExportError(f"forward takes {len(names)} inputs, the example has {len(inputs)}")
     named = {**dict(zip(names, inputs)), **kwargs}
     finite = FiniteAssumed()
-    with in_training(module), as_fake(module, mode), warnings.catch_warnings():
+    with in_training(module, not evaluation), as_fake(module, mode), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         choices = wanted_dimensions(dynamic, named)
         with finite:

@@ -88,7 +88,7 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     weights: initial parameters: a Program, the path of a .pt2, .onnx or .safetensors file, or "fresh" for values by rule
         from the seed. Without, those of the program or file that was compiled; by rule if it has none.
     show: pass on all that the tool prints, or nothing. By default all of it goes to a terminal; elsewhere, in a notebook or a log, a
-        line on steps comes every ten seconds, with the time that passed and that is left.
+        line on steps comes every ten seconds.
     options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …
     flags: more words of the command, as they are.
     Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised.

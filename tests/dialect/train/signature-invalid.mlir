@@ -500,7 +500,7 @@ func.func @step_c15(%x: tensor<4xf32> {train.role = "input", train.name = "x", t
 // -----
 
 // train.result_c1
-// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "updated", "output", "grad", "index_check", "loss_sum", "loss_count", got "param"}}
+// expected-error@+1 {{result 0: train.role expected one of "loss", "metric", "updated", "output", "grad", "index_check", "loss_sum", "loss_count", "evaluated", "metric_sum", "metric_count", got "param"}}
 func.func @result_c1(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<f32>) -> (tensor<4xf32> {train.role = "param"}) {
   return %w : tensor<4xf32>
 }
@@ -524,7 +524,7 @@ func.func @result_c3_plus(%w: tensor<f32> {train.role = "param", train.name = "w
 // -----
 
 // train.result_c4
-// expected-error@+1 {{result 0: train.at_least is only for a loss_count}}
+// expected-error@+1 {{result 0: train.at_least is only for a loss_count or metric_count}}
 func.func @result_c4(%w: tensor<f32> {train.role = "param", train.name = "w"}) -> (tensor<f32> {train.at_least = 1.0 : f64, train.role = "loss"}) {
   return %w : tensor<f32>
 }

@@ -240,6 +240,19 @@ std::string checkSchedule(const CompileOptions &o) {
   return makeLearningRate(scheduleRequest(o), rate);
 }
 
+std::string checkMetrics(const CompileOptions &o) {
+  for (const auto &[index, metric] : llvm::enumerate(o.metrics)) {
+    if (metric.rfind("output:", 0) != 0)
+      if (std::string error = oneOf("--metric", metric, {"accuracy", "output:<name>"}); !error.empty())
+        return error;
+    if (metric == "accuracy" && o.loss != "cross-entropy")
+      return "--metric accuracy is of --loss cross-entropy, got --loss " + o.loss;
+    if (llvm::is_contained(llvm::ArrayRef(o.metrics).take_front(index), metric))
+      return "--metric " + metric + " is given twice";
+  }
+  return "";
+}
+
 std::string checkSequence(const CompileOptions &o) {
   if (const std::string error = shard::parseAttention(o.attention).error; !error.empty())
     return "--attention: " + error;
@@ -399,6 +412,8 @@ std::string checkOptions(const CompileOptions &o) {
       require(isAmount(o.clipNorm), "--clip-norm must be finite and not negative"),
       require(isAmount(o.clipValue), "--clip-value must be finite and not negative"),
       require(o.ema >= 0 && o.ema < 1, "--ema must be in [0, 1)"),
+      require(o.metrics.empty() || o.evaluate, "--metric is of evaluations: add --evaluate"),
+      checkMetrics(o),
       checkSchedule(o),
       require(parsePrefetch(o.prefetch).has_value(),
               "--prefetch: expected none, auto, or forward=<units>,backward=<pre|post|none>, got '" + o.prefetch + "'"),

@@ -88,6 +88,7 @@ struct CompileOptions {
   std::string decayCurve = "linear"; ///< linear | cosine | 1-sqrt
   int64_t accumulate = 1;            ///< micro-batches per step
   bool evaluate = false;             ///< the artifact has a program that evaluates, too
+  std::vector<std::string> metrics;  ///< what it computes besides the loss: accuracy, output:<name>
   std::string wrap = "module";       ///< module | size:<bytes> | none
 
   std::string precision = "fp32";         ///< fp32 | bf16 | fp8 (bf16 with products in 8 bits); masters stay f32

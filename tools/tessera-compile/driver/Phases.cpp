@@ -78,8 +78,10 @@ void addRematerialisation(OpPassManager &steps, const CompileOptions &o) {
 }
 
 void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
-  module.addNestedPass<func::FuncOp>(
-      createAddLoss({.kind = o.loss, .ignoreIndex = o.ignoreIndex, .labelSmoothing = o.labelSmoothing}));
+  module.addNestedPass<func::FuncOp>(createAddLoss({.kind = o.loss,
+                                                    .ignoreIndex = o.ignoreIndex,
+                                                    .labelSmoothing = o.labelSmoothing,
+                                                    .metrics = textsOf(o.metrics)}));
   module.addNestedPass<func::FuncOp>(createFreezeUnused());
   module.addNestedPass<func::FuncOp>(createAnnotateIndexBounds({.check = o.indexCheck}));
   if (o.precision == "fp8")

@@ -1,0 +1,22 @@
+//===- WholeBatch.h - sums of data that are those of the whole batch -*- C++ -*-===//
+//
+// What follows from data alone and is a sum or mean over the batch may stand
+// where no part of it may: weights of a weighted mean, counts of labels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PASSES_DIFFERENTIATE_WHOLEBATCH_H
+#define TESSERA_PASSES_DIFFERENTIATE_WHOLEBATCH_H
+
+#include "passes/differentiate/LossTerms.h"
+
+namespace tessera {
+
+/// Puts barriers (train.of_batch) between `op` and the sums and means of data that it reads: these are meant for the
+/// whole batch, from `op` on. A LossTerms::Mend; new ops are added to `slice`, the ops that are looked at.
+mlir::Operation *takeOfWholeBatch(mlir::Operation &op, const LossTerms &terms,
+                                  llvm::SetVector<mlir::Operation *> &slice);
+
+} // namespace tessera
+
+#endif // TESSERA_PASSES_DIFFERENTIATE_WHOLEBATCH_H
