@@ -143,11 +143,8 @@ Dependence LossTerms::ofConcat(train::ConcatOp op) const {
 Dependence LossTerms::ofSamples(Operation &op, unsigned result) {
   if (isa<train::ReshapeOp>(op)) {
     const Dependence known = of(op.getOperand(0));
-    const std::optional<int64_t> grows = growsAt(op);
-    if (knowsSizes && !grows)
-      return Dependence::other(op, kNoDimension);
-    const auto [dim, blocks] =
-        findParts(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim, known.blocks, grows);
+    const auto [dim, blocks] = findParts(train::shapeOf(op.getOperand(0)), train::shapeOf(op.getResult(0)), known.dim,
+                                         known.blocks, growsAt(op));
     return blocks > 0 ? Dependence{Kind::Samples, dim, nullptr, {}, blocks} : Dependence::other(op, kNoDimension);
   }
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);

@@ -40,6 +40,20 @@ class BatchSizes(ToolTest):
                     # Sums of another order in f32.
                     np.testing.assert_allclose(self.train(loss, parts), whole, rtol=3e-6)
 
+    def test_language_model(self):
+        """The loss that is added to logits [B, T, V] is that of the whole batch, too, and evaluations are of all samples."""
+        np.savez(self.path("tokens.npz"), tokens=np.arange(8 * 16).reshape(8, 16) % 97, targets=np.arange(8 * 16).reshape(8, 16) % 89)
+        found = {}
+        for parts in (1, 2):
+            done = self.tool("tessera-compile", os.path.join(ROOT, "tools", "demo", "gpt.pt2"), "--batch", 4 // parts, "--accumulate", parts,
+                             "--seq", 16, "--evaluate", "-o", "net.tessera")
+            self.assertEqual((done.returncode, done.stderr.count("warning")), (0, 0), done.stderr)
+            out = f"words-{parts}"
+            self.succeed("tessera-run", "net.tessera", "--weights", "fresh", "--data", "tokens.npz", "--order", "sequential", "--steps", STEPS,
+                         "--eval-data", "tokens.npz", "--out", out, "--no-export")
+            found[parts] = [step["loss"] for step in self.metrics(out)]
+        np.testing.assert_allclose(found[2], found[1], rtol=3e-6)
+
     def test_evaluation(self):
         """A loss that is divided by the number of samples is that of all samples in evaluation."""
         random = np.random.default_rng(0)
