@@ -56,8 +56,23 @@ public:
   Operation *different = nullptr;
 
 private:
+  /// What a constant of the larger step is to one of `step`.
+  struct Relation {
+    enum Kind {
+      None,    ///< another one
+      Same,    ///< the same, perhaps longer
+      ByPlace, ///< a longer one that has other values for other samples
+      Number,  ///< a number, of another value: `whole`
+    } kind = None;
+    double whole = 0;
+
+    bool operator==(const Relation &) const = default;
+  };
+
   bool match(Operation &small, Operation &large);
+  bool matchOperands(Operation &small, Operation &large);
   bool matchConstants(ConstantOp small, ConstantOp large);
+  Relation relate(ConstantOp small, ConstantOp large) const;
   int64_t grownDim(Value small, Value large) const;
   bool growsAlike(Operation &small, Operation &large, int64_t dim) const;
   bool isOfPart(OpOperand &use) const;
@@ -67,7 +82,9 @@ private:
 
   func::FuncOp step, larger;
   int64_t times;
-  int64_t groups; ///< of consecutive samples that the program keeps together
+  int64_t groups;                                ///< of consecutive samples that the program keeps together
+  llvm::DenseMap<Value, Value> same;             ///< what of the larger step a value corresponds to, but for constants
+  llvm::DenseMap<Operation *, Relation> related; ///< what the larger step has in place of a constant
   SmallVector<Number> numbers;
   SmallVector<std::pair<Operation *, int64_t>> grown; ///< ops that arrange elements, with the dimension that grows
   SmallVector<ConstantOp> byPlace;                    ///< constants that have other values for other samples
@@ -128,27 +145,42 @@ static bool isTiled(DenseElementsAttr small, DenseElementsAttr large, int64_t di
   return isRepeated(small.value_begin<APInt>(), large.value_begin<APInt>(), std::equal_to<APInt>());
 }
 
-bool BatchSizes::matchConstants(ConstantOp small, ConstantOp large) {
+BatchSizes::Relation BatchSizes::relate(ConstantOp small, ConstantOp large) const {
+  if (shapeOf(small).size() != shapeOf(large).size() ||
+      tensorType(small).getElementType() != tensorType(large).getElementType())
+    return {};
   const std::optional<double> number = splatOf(small.getValue()), more = splatOf(large.getValue());
   const int64_t dim = grownDim(small, large);
   if ((!number || !more) && dim >= 0) {
     auto one = dyn_cast<DenseElementsAttr>(small.getValue()), other = dyn_cast<DenseElementsAttr>(large.getValue());
-    if (!one || !other || !isTiled(one, other, dim))
-      byPlace.push_back(small);
-    return true;
+    return {one && other && isTiled(one, other, dim) ? Relation::Same : Relation::ByPlace, {}};
   }
   if (!number || !more)
-    return small.getValue() == large.getValue();
+    return {small.getValue() == large.getValue() ? Relation::Same : Relation::None, {}};
   if (*number == *more || llvm::all_of(small->getUses(), [&](OpOperand &use) { return isOfPart(use); }))
-    return true;
+    return {Relation::Same, {}};
   if (llvm::any_of(small->getUses(), [&](OpOperand &use) { return ofBuffers.contains(use.getOwner()); }))
-    return false; // what a buffer becomes, it becomes micro-batch by micro-batch
-  const auto factor = static_cast<double>(times);
-  const bool isInverse = std::abs(*more * factor - *number) <= 1e-6 * std::abs(*number);
-  numbers.push_back({small, *more,
-                     *more == *number * factor ? Number::Growth::Batch
-                     : isInverse               ? Number::Growth::Inverse
-                                               : Number::Growth::Other});
+    return {}; // what a buffer becomes, it becomes micro-batch by micro-batch
+  return {Relation::Number, *more};
+}
+
+/// Importers use one constant wherever its type and value are needed, and types that are equal in one step may not be
+/// in the other. Then a constant corresponds to several, all of which must be the same to it.
+bool BatchSizes::matchConstants(ConstantOp small, ConstantOp large) {
+  const Relation relation = relate(small, large);
+  const auto [known, isNew] = related.try_emplace(small, relation);
+  if (!isNew || relation.kind == Relation::None)
+    return relation.kind != Relation::None && relation == known->second;
+  if (relation.kind == Relation::ByPlace)
+    byPlace.push_back(small);
+  if (relation.kind != Relation::Number)
+    return true;
+  const double number = *splatOf(small.getValue()), factor = static_cast<double>(times);
+  const bool isInverse = std::abs(relation.whole * factor - number) <= 1e-6 * std::abs(number);
+  numbers.push_back({small, relation.whole,
+                     relation.whole == number * factor ? Number::Growth::Batch
+                     : isInverse                       ? Number::Growth::Inverse
+                                                       : Number::Growth::Other});
   return true;
 }
 
@@ -198,14 +230,12 @@ bool BatchSizes::followsBatch(Operation &small, Operation &large) const {
 }
 
 bool BatchSizes::match(Operation &small, Operation &large) {
-  if (small.getName() != large.getName() || small.getNumOperands() != large.getNumOperands() ||
-      small.getNumResults() != large.getNumResults() || small.getNumRegions() != 0 || takesPartOfLarger(small, large))
+  if (small.getName() != large.getName() || small.getNumResults() != large.getNumResults() ||
+      small.getNumRegions() != 0 || takesPartOfLarger(small, large))
     return false;
   for (auto [one, more] : llvm::zip_equal(small.getResults(), large.getResults()))
     if (shapeOf(one).size() != shapeOf(more).size())
       return false;
-  if (auto constant = dyn_cast<ConstantOp>(small))
-    return matchConstants(constant, cast<ConstantOp>(large));
   if (llvm::any_of(small.getOperands(), [&](Value value) { return ofSamples.contains(value); }))
     ofSamples.insert(small.result_begin(), small.result_end());
   if (followsBatch(small, large)) {
@@ -220,11 +250,21 @@ bool BatchSizes::match(Operation &small, Operation &large) {
   return true;
 }
 
+/// Whether both read the same values.
+bool BatchSizes::matchOperands(Operation &small, Operation &large) {
+  if (small.getNumOperands() != large.getNumOperands())
+    return false;
+  return llvm::all_of(llvm::zip_equal(small.getOperands(), large.getOperands()), [&](auto pair) {
+    auto [one, other] = pair;
+    auto constant = one.template getDefiningOp<ConstantOp>(), more = other.template getDefiningOp<ConstantOp>();
+    return constant && more ? matchConstants(constant, more) : same.lookup(one) == other;
+  });
+}
+
 bool BatchSizes::find() {
   Block &block = step.getBody().front(), &more = larger.getBody().front();
   if (getBatchSize(larger) != groups * times || step.getNumArguments() != larger.getNumArguments())
     return false;
-  llvm::DenseMap<Value, Value> same;
   for (auto [one, other] : llvm::zip_equal(step.getArguments(), larger.getArguments())) {
     if (shapeOf(one).size() != shapeOf(other).size())
       return false;
@@ -238,19 +278,22 @@ bool BatchSizes::find() {
   for (const StepResult &result : getResults(step))
     if (result.attrs.contains(kAlias))
       ofBuffers.insert_range(opsOf(result.value));
-  auto other = more.begin();
-  for (Operation &op : block.without_terminator()) {
+  auto isNoConstant = [](Operation &op) { return !isa<ConstantOp>(op); };
+  auto others = llvm::make_filter_range(more, isNoConstant);
+  auto other = others.begin();
+  for (Operation &op : llvm::make_filter_range(block, isNoConstant)) {
     different = &op;
-    if (other == more.end() || !match(op, *other))
+    if (other == others.end() || !matchOperands(op, *other))
       return false;
-    for (auto [one, another] : llvm::zip_equal(op.getOperands(), other->getOperands()))
-      if (same.lookup(one) != another)
-        return false;
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      return other->hasTrait<OpTrait::IsTerminator>();
+    if (!match(op, *other))
+      return false;
     for (auto [one, another] : llvm::zip_equal(op.getResults(), other->getResults()))
       same[one] = another;
     ++other;
   }
-  return other != more.end() && other->hasTrait<OpTrait::IsTerminator>();
+  llvm_unreachable("a step has a terminator");
 }
 
 /// Whether all that follows from constants was evaluated in the larger step, too: tables beyond a size are not.
