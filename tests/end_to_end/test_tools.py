@@ -45,6 +45,14 @@ class Tools(ToolTest):
         memory = self.succeed("tessera-dump", "gpt.tessera", "--memory")
         for name in ("parameters", "gradients", "optimizer", "activations"):
             self.assertIn(name, memory.lower())
+        self.assertRegex(memory, r"forward 0-\d+ +backward \d+-\d+ +update \d+-\d+\n  parameters ")
+        plan = json.loads(self.succeed("tessera-dump", "gpt.tessera", "--memory", "--json"))["memory"]
+        parts = plan["parts"]
+        self.assertEqual([part["name"] for part in parts], ["forward", "backward", "update"])
+        self.assertEqual([part["end"] for part in parts[:-1]], [part["first_instruction"] for part in parts[1:]])
+        self.assertEqual(max(part["most"] for part in parts), plan["peak"])
+        for part in parts:
+            self.assertGreaterEqual(sum(part["most_by_class"].values()), part["most"])
         self.assertRegex(self.succeed("tessera-dump", "gpt.tessera", "--collectives"), r"all.?gather")
         self.assertRegex(self.succeed("tessera-dump", "gpt.tessera", "--schedule"), r"gemm")
         self.assertTrue(json.loads(self.succeed("tessera-dump", "gpt.tessera", "--json")))

@@ -57,6 +57,65 @@ std::string largestText(const Artifact &artifact, size_t number, int count) {
   return text;
 }
 
+/// Instructions [begin, end) of a step between which the most live bytes are shown.
+struct Part {
+  const char *name;
+  uint64_t begin, end;
+};
+
+/// By the sources of the instructions: what is before the first gradient, from there to the last one, and behind it.
+static std::vector<Part> partsOf(const artifact::Package &package, const artifact::Program &program) {
+  const std::vector<FlatInstruction> instructions = flatten(program);
+  const uint64_t end = instructions.size();
+  uint64_t first = end, behind = end;
+  for (uint64_t index = 0; index < end; ++index)
+    if (locationOf(package, *instructions[index].instruction).starts_with("grad(")) {
+      first = std::min(first, index);
+      behind = index + 1;
+    }
+  if (first == end)
+    return {{"forward", 0, end}};
+  return {{"forward", 0, first}, {"backward", first, behind}, {"update", behind, end}};
+}
+
+/// The most live bytes of each class, and of all together (the last one), in each part.
+static std::vector<std::array<uint64_t, numMemoryClasses + 1>>
+mostOf(const std::vector<Part> &parts, const artifact::Package &package, const artifact::Program &program) {
+  std::vector<std::array<uint64_t, numMemoryClasses + 1>> most(parts.size());
+  std::array<uint64_t, numMemoryClasses + 1> live{};
+  const MemoryChanges changes = memoryChanges(package, program);
+  auto next = changes.begin();
+  for (size_t part = 0; part < parts.size(); ++part) {
+    // What lives on from the part before, once what is new at its first instruction is there.
+    for (uint64_t at = parts[part].begin; at < parts[part].end;) {
+      for (; next != changes.end() && next->first <= at; ++next)
+        for (size_t i = 0; i < numMemoryClasses; ++i) {
+          live[i] += static_cast<uint64_t>(next->second[i]);
+          live[numMemoryClasses] += static_cast<uint64_t>(next->second[i]);
+        }
+      for (size_t i = 0; i <= numMemoryClasses; ++i)
+        most[part][i] = std::max(most[part][i], live[i]);
+      at = next == changes.end() ? parts[part].end : std::min(next->first, parts[part].end);
+    }
+  }
+  return most;
+}
+
+static std::string partsText(const artifact::Package &package, const artifact::Program &program) {
+  const std::vector<Part> parts = partsOf(package, program);
+  const auto most = mostOf(parts, package, program);
+  std::string text = "most of each class by part of the step (instructions)\n  " + std::string(14, ' ');
+  for (const Part &part : parts)
+    text +=
+        fmt::format(" {:>21}", fmt::format("{} {}-{}", part.name, part.begin, std::max(part.end, part.begin + 1) - 1));
+  for (size_t i = 0; i <= numMemoryClasses; ++i) {
+    text += fmt::format("\n  {:<14}", i < numMemoryClasses ? toString(static_cast<MemoryClass>(i)) : "together");
+    for (const auto &bytes : most)
+      text += fmt::format(" {:>21}", formatBytes(bytes[i]));
+  }
+  return text + "\n";
+}
+
 std::string memoryText(const Artifact &artifact, size_t number, int columns) {
   const artifact::Package &package = artifact.package();
   const artifact::Program &program = artifact.program(number);
@@ -78,7 +137,7 @@ std::string memoryText(const Artifact &artifact, size_t number, int columns) {
                         100.0 * static_cast<double>(plan.peakBytes) / static_cast<double>(plan.arenaBytes));
   if (plan.hostBytes > 0)
     text += fmt::format("\n  on the host {} ({} bytes)", formatBytes(plan.hostBytes), plan.hostBytes);
-  text += "\n\narenas\n";
+  text += "\n\n" + partsText(package, program) + "\narenas\n";
   if (package.arenas())
     for (const artifact::Arena *arena : *package.arenas())
       text += fmt::format("  {:<20} {:<6} {:<12} {:>10} ({} bytes)\n", arena->name()->str(),
@@ -104,7 +163,19 @@ Json memoryJson(const Artifact &artifact, size_t number) {
   const artifact::Package &package = artifact.package();
   const artifact::Program &program = artifact.program(number);
   MemoryPlan plan = memoryPlan(package, program);
-  Json classes = Json::object(), arenas = Json::array(), slots = Json::array();
+  Json classes = Json::object(), parts = Json::array(), arenas = Json::array(), slots = Json::array();
+  const std::vector<Part> partsOfStep = partsOf(package, program);
+  const auto most = mostOf(partsOfStep, package, program);
+  for (size_t part = 0; part < partsOfStep.size(); ++part) {
+    Json bytes = Json::object();
+    for (size_t i = 0; i < numMemoryClasses; ++i)
+      bytes[std::string(toString(static_cast<MemoryClass>(i)))] = most[part][i];
+    parts.push_back({{"name", partsOfStep[part].name},
+                     {"first_instruction", partsOfStep[part].begin},
+                     {"end", partsOfStep[part].end},
+                     {"most", most[part].back()},
+                     {"most_by_class", std::move(bytes)}});
+  }
   for (size_t i = 0; i < numMemoryClasses; ++i)
     classes[std::string(toString(static_cast<MemoryClass>(i)))] = {{"at_peak", plan.bytesAtPeak[i]},
                                                                    {"all_slots", plan.bytesInAll[i]}};
@@ -121,8 +192,8 @@ Json memoryJson(const Artifact &artifact, size_t number) {
                      {"last_instruction", slot->last_instruction()}});
   return {{"reserved", plan.arenaBytes},   {"host", plan.hostBytes},
           {"peak", plan.peakBytes},        {"peak_instruction", plan.peakInstruction},
-          {"classes", std::move(classes)}, {"arenas", std::move(arenas)},
-          {"slots", std::move(slots)}};
+          {"classes", std::move(classes)}, {"parts", std::move(parts)},
+          {"arenas", std::move(arenas)},   {"slots", std::move(slots)}};
 }
 
 } // namespace tessera::dump

@@ -44,7 +44,7 @@ TRAIN = {
     "eval_data": ("--eval-data", TEXT), "eval_every": ("--eval-every", INTEGER), "eval_batches": ("--eval-batches", INTEGER),
     "order": ("--order", TEXT), "text_field": ("--text-field", TEXT), "token_bytes": ("--token-bytes", INTEGER),
     "tokenizer": ("--tokenizer", TEXT),
-    "end_of_document": ("--end-of-document", INTEGER), "log_every": ("--log-every", INTEGER),
+    "end_of_document": ("--end-of-document", INTEGER), "log_every": ("--log-every", INTEGER), "log": ("--log", TEXT),
     "trace_steps": ("--trace-steps", INTEGER), "memory_snapshot": ("--memory-snapshot", SWITCH),
     "tensorboard": ("--tensorboard", SWITCH), "dump": ("--dump", TEXT), "dump_step": ("--dump-step", INTEGER),
     "peak_gflops": ("--peak-gflops", NUMBER), "stall_timeout": ("--stall-timeout", NUMBER),
