@@ -111,12 +111,13 @@ LogicalResult removeRandomness(func::FuncOp func) {
     if (isDropout && removeDropout(random))
       random.erase();
     else if (succeeded(result))
-      result = refuseEvaluation(random.getLoc())
-               << (isDropout ? "it uses random numbers otherwise than dropout that writes zeros"
-                             : "it draws random numbers other than those of dropout, and the step does not say whether "
-                               "the model draws them in evaluation, too")
-               << "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval(), "
-                  "and compile that with --evaluate for tessera-run --eval-only";
+      result =
+          refuseEvaluation(random.getLoc())
+          << (isDropout ? "it uses random numbers otherwise than dropout that writes zeros"
+                        : "it draws random numbers other than those of dropout, and the step does not say whether "
+                          "the model draws them in evaluation, too")
+          << "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval(), "
+             "and compile that with --evaluate for tessera-run --eval-only";
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))

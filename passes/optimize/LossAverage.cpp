@@ -157,8 +157,8 @@ FailureOr<Value> exactCount(train::CountValidOp count, OpBuilder &builder) {
   return b.sumAll(b.convert(counted, type.getElementType()));
 }
 
-/// Whether `sum` adds up losses, or other numbers, of the values of `target` that are not ignored, and nothing else: then
-/// a sample whose values are all ignored adds nothing.
+/// Whether `sum` adds up losses, or other numbers, of the values of `target` that are not ignored, and nothing else:
+/// then a sample whose values are all ignored adds nothing.
 bool isSumOverTarget(Value sum, BlockArgument target, std::optional<uint64_t> ignored, func::FuncOp func) {
   auto reduce = sum.getDefiningOp<train::ReduceOp>();
   if (!reduce || reduce.getKind() != train::ReduceKind::Sum || !ignored)
@@ -210,9 +210,7 @@ double takeFactors(Value &loss) {
   return factor;
 }
 
-Value toScalar(train::Build &b, Value value) {
-  return b.convert(b.reshape(value, {}), b.builder.getF32Type());
-}
+Value toScalar(train::Build &b, Value value) { return b.convert(b.reshape(value, {}), b.builder.getF32Type()); }
 
 /// Of a sum over the batch that is divided by another one; null values if it is made otherwise.
 FailureOr<LossAverage> averageQuotient(func::FuncOp func, Value loss, OpBuilder &builder) {

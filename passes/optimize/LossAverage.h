@@ -15,8 +15,8 @@
 
 namespace tessera {
 
-/// The loss, or a metric, of several batches is S / (max(C, atLeast) + plus), where S and C are the sums of `sum` and `count` over
-/// them; f32 scalars.
+/// The loss, or a metric, of several batches is S / (max(C, atLeast) + plus), where S and C are the sums of `sum` and
+/// `count` over them; f32 scalars.
 struct LossAverage {
   mlir::Value sum, count;
   mlir::StringAttr of; ///< the target whose values are counted; null if it is something else
@@ -27,8 +27,8 @@ struct LossAverage {
 /// several batches does not follow from theirs.
 llvm::FailureOr<LossAverage> averageLoss(mlir::func::FuncOp func, mlir::Value loss, mlir::OpBuilder &builder);
 
-/// The same of another number that the step function computes, which may also be a plain sum over the batch. Barriers that
-/// stand for the whole batch are put into `func`, which is one that evaluates.
+/// The same of another number that the step function computes, which may also be a plain sum over the batch. Barriers
+/// that stand for the whole batch are put into `func`, which is one that evaluates.
 llvm::FailureOr<LossAverage> averageMetric(mlir::func::FuncOp func, mlir::Value metric, mlir::OpBuilder &builder);
 
 /// The error that an evaluation of the model is refused by, to be completed.

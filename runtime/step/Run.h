@@ -194,7 +194,7 @@ private:
   std::optional<StepTimes> times;
   ChromeTrace trace;
   std::optional<MemorySnapshot> snapshot;
-  bool isCheckpointDue = false; ///< the step of one was skipped
+  bool isCheckpointDue = false;   ///< the step of one was skipped
   Clock::time_point stepsBegan;   ///< when the run said what it trains
   Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;

@@ -62,7 +62,7 @@ struct TrainOptions {
   int64_t dumpStep = 1;
   std::optional<int64_t> logEvery; ///< steps between lines on them; none: 10, and at most one line in a second
   bool logsMemory = false;         ///< print the memory of each stage of the start
-  double peakFlops = 0; ///< per second and process, for the model FLOP/s utilisation; 0: unknown
+  double peakFlops = 0;            ///< per second and process, for the model FLOP/s utilisation; 0: unknown
   double stallTimeoutSeconds = 60;
   double startTimeoutSeconds = 600; ///< for all processes to come; 0: for ever
   GpuOptions gpu;

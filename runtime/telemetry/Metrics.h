@@ -50,9 +50,9 @@ struct StepMetrics {
 
 /// What an evaluation found.
 struct EvaluationMetrics {
-  int64_t step = 0;                          ///< Of the training, after which it was.
-  double loss = 0;                           ///< Of all that counts in the data, not a mean of batches' means.
-  std::optional<double> perplexity, counted; ///< Targets that are not ignored.
+  int64_t step = 0;                                   ///< Of the training, after which it was.
+  double loss = 0;                                    ///< Of all that counts in the data, not a mean of batches' means.
+  std::optional<double> perplexity, counted;          ///< Targets that are not ignored.
   std::vector<std::pair<std::string, double>> others; ///< Metrics by their names, of all batches as one.
   uint64_t batches = 0, samples = 0;
   double seconds = 0;

@@ -31,8 +31,8 @@ std::string stageLine(const std::string &stage, const std::vector<StageMemory> &
       found = std::max(found, bytesOf(rank));
     return formatBytes(found);
   };
-  std::string line = "memory " + stage + ": " + most([](const StageMemory &rank) { return rank.allocated; }) + " live, " +
-                     most([](const StageMemory &rank) { return rank.peak; }) + " at the peak, " +
+  std::string line = "memory " + stage + ": " + most([](const StageMemory &rank) { return rank.allocated; }) +
+                     " live, " + most([](const StageMemory &rank) { return rank.peak; }) + " at the peak, " +
                      most([](const StageMemory &rank) { return rank.reserved; }) + " reserved";
   if (std::any_of(ranks.begin(), ranks.end(), [](const StageMemory &rank) { return rank.host > 0; }))
     line += ", " + most([](const StageMemory &rank) { return rank.host; }) + " on the host";

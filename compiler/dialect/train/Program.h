@@ -15,13 +15,15 @@ namespace tessera::train {
 
 enum class ProgramKind { Train, Evaluate };
 
-/// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are pairs of
-/// f32 scalars, the first of which is of the loss: that of several batches is S / (max(C, at_least) + plus), where S is
-/// the sum of `loss_sum` over them and C that of `loss_count`. A count of the values of a target, but for the ignored
-/// ones, names it (`train.of`). Metrics are the same of `metric_sum` and `metric_count`, which have the metric's name.
+/// On a function, or the program made of it: "evaluate"; without it, it trains. The results of an evaluation are pairs
+/// of f32 scalars, the first of which is of the loss: that of several batches is S / (max(C, at_least) + plus), where S
+/// is the sum of `loss_sum` over them and C that of `loss_count`. A count of the values of a target, but for the
+/// ignored ones, names it (`train.of`). Metrics are the same of `metric_sum` and `metric_count`, which have the
+/// metric's name.
 inline constexpr llvm::StringLiteral kProgram = "train.program";
 inline constexpr llvm::StringLiteral kEvaluate = "evaluate";
-/// On a result "loss_count" or "metric_count" (f64): a lower bound of its sum over the batches, and what is added to that.
+/// On a result "loss_count" or "metric_count" (f64): a lower bound of its sum over the batches, and what is added to
+/// that.
 inline constexpr llvm::StringLiteral kAtLeast = "train.at_least";
 inline constexpr llvm::StringLiteral kPlus = "train.plus";
 
