@@ -160,8 +160,10 @@ LogicalResult writeArtifact(ModuleOp module, StringRef sharedObject, const Artif
            << "cannot write artifact '" << path << "': " << error.message();
   };
   int file = -1;
-  SmallString<128> temporary;
-  if (std::error_code error = llvm::sys::fs::createUniqueFile(path + ".%%%%%%.tmp", file, temporary))
+  SmallString<128> temporary, target;
+  if (llvm::sys::fs::real_path(path, target)) // of a link, what it names is replaced
+    target = path;
+  if (std::error_code error = llvm::sys::fs::createUniqueFile(target + ".%%%%%%.tmp", file, temporary))
     return fail(error);
   std::error_code error;
   {
@@ -174,7 +176,7 @@ LogicalResult writeArtifact(ModuleOp module, StringRef sharedObject, const Artif
   if (!error)
     error = llvm::sys::fs::setPermissions(temporary, llvm::sys::fs::perms(0666 & ~llvm::sys::fs::getUmask()));
   if (!error)
-    error = llvm::sys::fs::rename(temporary, path);
+    error = llvm::sys::fs::rename(temporary, target);
   if (!error)
     return success();
   llvm::sys::fs::remove(temporary);

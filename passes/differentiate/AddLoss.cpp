@@ -103,8 +103,15 @@ FailureOr<SmallVector<DimRole>> AddLoss::findDims(func::FuncOp func, Value outpu
             "--loss output:<name>";
 }
 
-/// Appends the argument `targets`. Its dimensions say what they count where inputs do.
+/// Appends the argument `targets`. Its dimensions say what they count where inputs do. Null: there is one already.
 Value AddLoss::addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<DimRole> roles, Location loc) {
+  for (BlockArgument arg : func.getArguments())
+    if (train::isBatchArgument(func, arg.getArgNumber()) && train::getArgName(func, arg.getArgNumber()) == "targets") {
+      func.emitError() << "the model has an input 'targets', and the loss " << kind
+                       << " adds an array of that name: give the input another name, or compute the loss in the model "
+                          "(--loss output:<name>)";
+      return {};
+    }
   const bool isSaid = llvm::any_of(train::getArgsWithRole(func, train::ArgRole::Input),
                                    [&](unsigned index) { return func.getArgAttr(index, train::kDims) != nullptr; });
   SmallVector<NamedAttribute> more;
@@ -135,6 +142,8 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   train::Build build(builder, loc);
   auto targetType = RankedTensorType::get(type.getShape().drop_back(), builder.getI32Type());
   Value targets = addTargets(func, targetType, ArrayRef(*dims).drop_back(), loc);
+  if (!targets)
+    return failure();
   int64_t classes = type.getShape().back(), rows = targetType.getNumElements();
   auto rowType = RankedTensorType::get({rows}, train::accumulationType(type.getElementType()));
   IntegerAttr ignored = builder.getI64IntegerAttr(ignoreIndex);
@@ -214,6 +223,8 @@ FailureOr<Value> AddLoss::meanSquaredError(func::FuncOp func, Value output) {
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
   train::Build build(builder, loc);
   Value targets = addTargets(func, type, *dims, loc);
+  if (!targets)
+    return failure();
   Type wide = train::accumulationType(type.getElementType());
   Value error = build.sub(build.convert(output, wide), build.convert(targets, wide));
   Value total = build.sumAll(build.mul(error, error));
@@ -236,19 +247,10 @@ void splitTerms(func::FuncOp func, Value loss, std::optional<train::OfBatch> add
     }
     return;
   }
-  const SmallVector<OpOperand *> means = terms.meansAmongSums(loss);
-  for (OpOperand *term : means) {
-    Value value = term->get();
-    OpBuilder builder(term->getOwner());
-    train::Build build(builder, term->getOwner()->getLoc());
-    Value one = build.splat(train::tensorType(value).clone(ArrayRef<int64_t>()), 1.0);
-    auto count = train::BarrierOp::create(builder, build.loc, one.getType(), one, StringAttr());
-    count->setAttr(train::kMicroBatches, builder.getUnitAttr());
-    term->set(build.div(value, build.broadcastTo(count, train::shapeOf(value))));
-  }
+  const bool hasMeans = shareMeans(terms, loss);
   const bool isSum = terms.of(loss).kind == Dependence::Kind::Sum;
   using train::OfBatch;
-  train::setOfBatch(func, train::kLossOfBatch, !means.empty() ? OfBatch::Terms : isSum ? OfBatch::Sum : OfBatch::Mean);
+  train::setOfBatch(func, train::kLossOfBatch, hasMeans ? OfBatch::Terms : isSum ? OfBatch::Sum : OfBatch::Mean);
   const auto wholes =
       llvm::count_if(slice, [](Operation *op) { return isa<train::BarrierOp>(op) && op->hasAttr(train::kOfBatch); });
   if (wholes > 0)
@@ -277,7 +279,8 @@ LogicalResult AddLoss::run(func::FuncOp func) {
       return func.emitError() << "output '" << spelled
                               << "' cannot be the loss: expected one floating-point number, got " << type;
     OpBuilder builder(func.getBody().front().getTerminator());
-    loss = train::Build(builder, output->getLoc()).reshape(*output, {});
+    train::Build build(builder, output->getLoc());
+    loss = build.convert(build.reshape(*output, {}), train::accumulationType(type.getElementType()));
   } else if (spelled == "mse") {
     loss = meanSquaredError(func, *output);
     added = train::OfBatch::Mean;
@@ -294,6 +297,9 @@ LogicalResult AddLoss::run(func::FuncOp func) {
     FailureOr<train::StepResult> added = addMetric(func, StringRef(metric), *loss);
     if (failed(added))
       return failure();
+    const Attribute name = added->attrs.get(train::kName);
+    if (llvm::any_of(results, [&](const train::StepResult &other) { return other.attrs.get(train::kName) == name; }))
+      return func.emitError() << "two metrics are called " << name;
     results.push_back(*added);
   }
   splitTerms(func, *loss, added);

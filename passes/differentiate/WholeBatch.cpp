@@ -52,4 +52,18 @@ Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVect
   return first;
 }
 
+bool shareMeans(const LossTerms &terms, Value loss) {
+  const SmallVector<OpOperand *> means = terms.meansAmongSums(loss);
+  for (OpOperand *term : means) {
+    Value value = term->get();
+    OpBuilder builder(term->getOwner());
+    train::Build build(builder, term->getOwner()->getLoc());
+    Value one = build.splat(train::tensorType(value).clone(ArrayRef<int64_t>()), 1.0);
+    auto count = train::BarrierOp::create(builder, build.loc, one.getType(), one, StringAttr());
+    count->setAttr(train::kMicroBatches, builder.getUnitAttr());
+    term->set(build.div(value, build.broadcastTo(count, train::shapeOf(value))));
+  }
+  return !means.empty();
+}
+
 } // namespace tessera

@@ -17,6 +17,10 @@ namespace tessera {
 mlir::Operation *takeOfWholeBatch(mlir::Operation &op, const LossTerms &terms,
                                   llvm::SetVector<mlir::Operation *> &slice);
 
+/// Divides what is a mean, or the same for each micro-batch, where it is added to sums over the batch, by the number of
+/// micro-batches: a barrier of 1 (train.micro_batches). Only what `loss` is made of. Returns whether there was any.
+bool shareMeans(const LossTerms &terms, mlir::Value loss);
+
 } // namespace tessera
 
 #endif // TESSERA_PASSES_DIFFERENTIATE_WHOLEBATCH_H

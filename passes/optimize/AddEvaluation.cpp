@@ -8,6 +8,7 @@
 #include "compiler/dialect/train/Loss.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
+#include "passes/differentiate/LossTerms.h"
 #include "passes/optimize/LossAverage.h"
 #include "passes/optimize/Passes.h"
 #include "passes/simplify/Match.h"
@@ -197,6 +198,10 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   FailureOr<LossAverage> average = averageLoss(func, end->getOperand(*loss), builder);
   if (failed(average))
     return failure();
+  // Where samples meet, those that fill a batch up would meet the others.
+  const bool maybeFilled = !func->hasAttr(train::kSamplesMeet);
+  if (!maybeFilled)
+    average->of = {};
   SmallVector<train::StepResult> results;
   addResults(*average, "", train::ResultRole::LossSum, train::ResultRole::LossCount, results);
   for (auto [index, result] : llvm::enumerate(train::getResults(func))) {
@@ -205,9 +210,16 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
     FailureOr<LossAverage> metric = averageMetric(func, result.value, builder);
     if (failed(metric))
       return failure();
+    if (!maybeFilled)
+      metric->of = {};
     addResults(*metric, result.attrs.getAs<StringAttr>(train::kName).getValue(), train::ResultRole::MetricSum,
                train::ResultRole::MetricCount, results);
   }
+  // What one of them was found to be made of, another one may read.
+  for (const train::StepResult &result : results)
+    for (Operation *op : opsOf(result.value))
+      if (op->hasAttr(train::kMicroBatches))
+        return refuseEvaluation(op->getLoc()) << "a metric and the loss share a sum of which only one is a whole";
   dropMetrics(step);
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
     if (train::getResultRole(func, index) == train::ResultRole::IndexCheck)

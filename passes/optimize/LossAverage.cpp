@@ -45,7 +45,7 @@ Operation *findOfWholeBatch(Value value) {
 bool isOnlyReshaped(Operation *op) {
   if (isa<train::ConvertOp>(op))
     return isa<FloatType>(train::tensorType(op->getResult(0)).getElementType());
-  return isa<train::ReshapeOp>(op);
+  return isa<train::ReshapeOp, train::StopGradientOp>(op);
 }
 
 /// The finite number that all elements of a constant have, which was not made an integer.
@@ -272,6 +272,7 @@ FailureOr<LossAverage> averageMetric(func::FuncOp func, Value metric, OpBuilder 
   if (known.kind == Dependence::Kind::Other && !func->hasAttr(train::kSamplesMeet))
     return refuseEvaluation(known.op->getLoc())
            << "a metric of several batches does not follow from theirs: '" << known.op->getName() << "' " << known.why;
+  const bool hasMeans = shareMeans(terms, metric);
   const bool isMean = known.kind == Dependence::Kind::Mean || known.kind == Dependence::Kind::None;
   Operation *whole = findOfWholeBatch(metric);
   train::Build b(builder, metric.getLoc());
@@ -282,7 +283,7 @@ FailureOr<LossAverage> averageMetric(func::FuncOp func, Value metric, OpBuilder 
   FailureOr<LossAverage> quotient = isMean ? LossAverage{} : averageQuotient(func, metric, builder);
   if (failed(quotient) || quotient->sum)
     return quotient;
-  if (whole || known.kind != Dependence::Kind::Sum || !terms.meansAmongSums(metric).empty())
+  if (whole || hasMeans || known.kind != Dependence::Kind::Sum)
     return refuseEvaluation(metric.getLoc())
            << "a metric of several batches does not follow from theirs; it must be a sum over the batch, perhaps "
               "divided by another one, or a mean over it";

@@ -45,7 +45,7 @@ struct InputFile::State {
 };
 
 Status InputFile::State::openDescriptor(const std::shared_ptr<State> &state, struct stat &info) {
-  int number = ::open(state->path.c_str(), O_RDONLY | O_CLOEXEC);
+  int number = ::open(state->path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); // of a pipe nobody may ever write to
   if (number < 0)
     return systemError("open", state->path, errno);
   auto opened = std::make_shared<Descriptor>(number);

@@ -50,8 +50,12 @@ struct Wish {
 
 } // namespace
 
-Status Run::writeTrace() const {
-  return trace.write(folder->tracePath(firstRank()), [this](int stream) { return artifact->streamName(stream); });
+/// A trace is for people: a training does not end for want of one.
+void Run::writeTrace() const {
+  const Status written =
+      trace.write(folder->tracePath(firstRank()), [this](int stream) { return artifact->streamName(stream); });
+  if (!written.isOk())
+    log::warn("{}; the run goes on without it", written.message());
 }
 
 /// The first step of a run is not like the others; it is traced only if there are too few.
@@ -236,7 +240,7 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record, memory));
   if (isReported(step)) {
-    std::printf("%s%s%s\n", lineStart().c_str(), progressLine(record, options.steps, memory).c_str(),
+    std::printf("%s%s%s\n", lineStart(isRemote()).c_str(), progressLine(record, options.steps, memory).c_str(),
                 timesSoFar(step).c_str());
     std::fflush(stdout);
     lastReported = Clock::now();
@@ -265,10 +269,12 @@ Status Run::afterStep(int index, int64_t step) {
     return Status::ok();
   TESSERA_RETURN_IF_ERROR(checkpoints->check()); // a full disk is reported now, not at the next checkpoint
   if (options.traceSteps > 0 && isTraced(step) && !isTraced(step + 1))
-    TESSERA_RETURN_IF_ERROR(writeTrace());
+    writeTrace();
   if (isSnapshot(step) && isRoot(index))
-    TESSERA_RETURN_IF_ERROR(
-        snapshot->write(folder->memoryPath(), artifact->package(), sessions[index]->memory().reservedBytes()));
+    if (Status written =
+            snapshot->write(folder->memoryPath(), artifact->package(), sessions[index]->memory().reservedBytes());
+        !written.isOk())
+      log::warn("{}; the run goes on without it", written.message());
   // A step that changed nothing has the state of an earlier one: its checkpoint would only push out others.
   // It is written after the next one that changed something.
   isCheckpointDue |= options.checkpointEvery > 0 && step % options.checkpointEvery == 0;
@@ -303,6 +309,7 @@ Status Run::runRank(int index) {
   TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
   TESSERA_RETURN_IF_ERROR(reportSetUp(index));
   begun = true;
+  TESSERA_RETURN_IF_ERROR(makeUpEvaluation(index));
   for (int64_t step = firstStep; step <= options.steps; ++step) {
     Clock::time_point begin = Clock::now();
     TESSERA_ASSIGN_OR_RETURN(EarlyEnd end, beginStep(index, step));

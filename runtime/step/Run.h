@@ -108,7 +108,8 @@ private:
   Status openEvaluation();
   bool isEvaluated(int64_t step) const;
   /// False if it was ended before its last batch.
-  Result<bool> evaluateAll(int index, int64_t step, EvaluationSums &sums);
+  Result<int> evaluateAll(int index, int64_t step, EvaluationSums &sums);
+  Status makeUpEvaluation(int index);
   Status evaluate(int index, int64_t step);
   Status evaluateOnly(int index);
 
@@ -141,7 +142,8 @@ private:
   /// Global index of the first sample after a step: of the step, not of the loader, which may be ahead.
   uint64_t dataPositionAfter(int64_t step) const;
   bool isTraced(int64_t step) const;
-  Status writeTrace() const;
+  void writeTrace() const;
+  void warnOfLaterCheckpoints() const;
   bool isReported(int64_t step) const;
   Status reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
   std::string timesSoFar(int64_t step) const;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace tessera {
 
@@ -34,15 +35,16 @@ bool Run::isEvaluated(int64_t step) const {
   return evaluation && (step == options.steps || (options.evalEvery > 0 && step % options.evalEvery == 0));
 }
 
-/// All ranks run all batches; one that is asked to end, or has no data, ends the evaluation of all.
-Result<bool> Run::evaluateAll(int index, int64_t step, EvaluationSums &sums) {
+/// All ranks run all batches; one that is asked to end ends the evaluation of all. Returns the signal that it was asked
+/// by; 0: all batches were run.
+Result<int> Run::evaluateAll(int index, int64_t step, EvaluationSums &sums) {
   Communicator &self = *world[index];
   for (uint64_t batch = 0; batch < evaluation->batches(); ++batch) {
     std::string mine;
     if (index == 0) {
       BusyScope busy(self);
-      if (options.stopSignal && options.stopSignal->load() != 0)
-        mine = "stop";
+      if (const int signal = options.stopSignal ? options.stopSignal->load() : 0; signal != 0)
+        mine = std::to_string(signal);
       else
         TESSERA_RETURN_IF_ERROR(evaluation->read(batch));
     }
@@ -51,19 +53,35 @@ Result<bool> Run::evaluateAll(int index, int64_t step, EvaluationSums &sums) {
                                                         " of the evaluation after step " + std::to_string(step)));
     for (const std::string &each : all)
       if (!each.empty())
-        return false;
+        return std::atoi(each.c_str());
     TESSERA_RETURN_IF_ERROR(evaluation->run(batch, *sessions[index], step, sums));
   }
-  return true;
+  return 0;
+}
+
+/// An evaluation that was due after the step that the run goes on from, and is not in its records, is made now: a
+/// signal, or the end of a process, came before it.
+Status Run::makeUpEvaluation(int index) {
+  const int64_t step = firstStep - 1;
+  if (step < 1 || !isEvaluated(step))
+    return Status::ok();
+  const bool isMissing = isRoot(index) && folder->lastStep() == step && !folder->hasEvaluation(step);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
+                           world[index]->gatherBlobs(isMissing ? "missing" : "", "evaluation of an earlier run"));
+  for (const std::string &each : all)
+    if (!each.empty())
+      return evaluate(index, step);
+  return Status::ok();
 }
 
 Status Run::evaluate(int index, int64_t step) {
   Clock::time_point begin = Clock::now();
   EvaluationSums sums;
-  TESSERA_ASSIGN_OR_RETURN(bool isComplete, evaluateAll(index, step, sums));
+  TESSERA_ASSIGN_OR_RETURN(const int signal, evaluateAll(index, step, sums));
+  const bool isComplete = signal == 0;
   if (!isComplete && index == 0) {
-    if (step == options.steps && options.stopSignal) // else the next step sees it
-      stoppedBy = options.stopSignal->load();
+    if (step == options.steps || options.evalOnly) // else the next step sees it
+      stoppedBy = signal;
     if (hasRoot())
       log::warn("the evaluation after step {} was stopped", step);
   }
@@ -77,7 +95,7 @@ Status Run::evaluate(int index, int64_t step) {
     TESSERA_RETURN_IF_ERROR(metrics->writeLine(evaluationToJson(record)));
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record));
-  std::printf("%s%s\n", options.evalOnly ? "" : lineStart().c_str(),
+  std::printf("%s%s\n", options.evalOnly ? "" : lineStart(isRemote()).c_str(),
               evaluationLine(record, options.evalOnly ? 0 : options.steps).c_str());
   std::fflush(stdout);
   return Status::ok();
@@ -89,8 +107,6 @@ Status Run::evaluateOnly(int index) {
   if (isRoot(index))
     printEvaluated();
   TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)));
-  if (index == 0 && options.stopSignal)
-    stoppedBy = options.stopSignal->load();
   return endTogether(index);
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/comm/local/LocalCommunicator.h"
+#include "runtime/state/Safetensors.h"
 #include "runtime/step/Run.h"
 
 #include <algorithm>
@@ -259,6 +260,9 @@ Status Run::checkExport() const {
     if (options.resume.empty())
       return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
                                                 "' exists and would be replaced; remove it or name another file");
+    if (!SafetensorsFile::open(options.exportPath).isOk())
+      return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
+                                                "' exists and holds no weights that a run wrote; name another file");
     log::warn("--export: '{}' exists and will be replaced at the end of the run", options.exportPath);
   }
   // The run folder is made below.

@@ -2,12 +2,14 @@
 
 #include "runtime/base/Log.h"
 #include "runtime/comm/local/LocalCommunicator.h"
+#include "runtime/state/CheckpointFolder.h"
 #include "runtime/step/Run.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -183,6 +185,22 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
       log::warn("the data is not what '{}' was trained on: the run continues at sample {} of the new data", checkpoint,
                 info.dataPosition);
   }
+  if (auto found = theirs.find("content of evaluations");
+      evaluation && found != theirs.end() && found->second != evaluation->dataFingerprint())
+    log::warn("--eval-data is not what '{}' was evaluated on: later losses of evaluations are of other samples",
+              checkpoint);
+}
+
+/// Checkpoints of steps that are done again stay until others of their steps are written.
+void Run::warnOfLaterCheckpoints() const {
+  const std::optional<RunFolder> run = folderOfCheckpoint();
+  std::error_code error;
+  if (!run || !std::filesystem::equivalent(run->path(), options.out, error))
+    return;
+  const Result<std::string> newest = findCheckpoint(folder->checkpointFolder());
+  const std::string name = newest.isOk() ? std::filesystem::path(*newest).filename().string() : "";
+  if (const std::optional<uint64_t> step = stepOfCheckpoint(name); step && *step >= static_cast<uint64_t>(firstStep))
+    log::warn("'{}' is of steps that this run makes again; it stays until it is written anew", *newest);
 }
 
 /// What the ranks of a process share; its leader calls it.
@@ -264,6 +282,8 @@ Status Run::setUpReports() {
   runInfo.resumedStep = resumedStep;
   stepsBegan = Clock::now();
   printHead(); // before the records of earlier steps are changed
+  if (resumedStep && hasRoot())
+    warnOfLaterCheckpoints();
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
   if (options.tensorBoard) {
@@ -296,7 +316,7 @@ Status Run::reportSetUp(int index) {
 
 Status Run::reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks) {
   if (options.logsMemory)
-    std::printf("%s%s\n", lineStart().c_str(), stageLine(stage, ranks).c_str());
+    std::printf("%s%s\n", lineStart(isRemote()).c_str(), stageLine(stage, ranks).c_str());
   return metrics->writeLine(stageToJson(stage, step, ranks));
 }
 

@@ -95,8 +95,8 @@ std::string formatDuration(double seconds) {
 /// The sign of what is not a number means nothing.
 static double withoutSignOfNan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
-std::string lineStart() {
-  if (::isatty(STDOUT_FILENO))
+std::string lineStart(bool isRemote) {
+  if (!isRemote && ::isatty(STDOUT_FILENO))
     return "";
   const std::time_t now = std::time(nullptr);
   std::tm local{};

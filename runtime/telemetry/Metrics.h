@@ -74,8 +74,9 @@ struct MemorySummary {
 std::string metricsToJson(const StepMetrics &metrics, const MemorySummary &memory);
 /// "45s", "1m05s", "2h03m" or "3d04h".
 std::string formatDuration(double seconds);
-/// What a line of the console begins with: nothing on a terminal, else "2026-11-28 13:14:11 ", local time.
-std::string lineStart();
+/// What a line of the console begins with: nothing on a terminal, else "2026-11-28 13:14:11 ", local time. `isRemote`:
+/// of ranks in processes, whose launchers may give them a terminal that nobody sees.
+std::string lineStart(bool isRemote);
 /// "step 10/200 | loss 3.2140 | …".
 std::string progressLine(const StepMetrics &metrics, int64_t totalSteps, const MemorySummary &memory);
 

@@ -65,6 +65,16 @@ int64_t RunFolder::lastStep() const {
   return last;
 }
 
+bool RunFolder::hasEvaluation(int64_t step) const {
+  std::ifstream stream(metricsPath());
+  for (std::string line; std::getline(stream, line);) {
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.value("stage", Json()) == "evaluation" && json.value("step", Json()) == step)
+      return true;
+  }
+  return false;
+}
+
 /// What run.json says; an empty object if there is none that can be read.
 static Json readRunInfo(const std::string &path) {
   std::ifstream stream(path);

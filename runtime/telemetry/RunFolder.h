@@ -43,6 +43,8 @@ public:
   /// The last step that a run has made here. 0: none; one that ended before its first step (of bad data, say) left
   /// nothing to keep.
   int64_t lastStep() const;
+  /// Whether there is a record of the evaluation after a step.
+  bool hasEvaluation(int64_t step) const;
   /// The step at which a run ended as it should have, with its weights written; nothing if none has, or goes on since.
   std::optional<int64_t> finishedStep() const;
   /// Of the artifact that ran here last, as 16 hexadecimal digits; empty if that is not known.

@@ -169,14 +169,16 @@ def what_hooks_compute(test, folder):
 
 @case
 def the_module_is_as_before(test, folder):
-    net = Net().eval()
-    net.first.train()
-    before = {name: value.clone() for name, value in net.state_dict().items()}
-    tessera.export(net, example())
-    test.assertEqual([net.training, net.first.training, net.norm.training], [False, True, False])
-    after = net.state_dict()
-    test.assertTrue(all(torch.equal(before[name], after[name]) for name in before))
-    test.assertTrue(all(parameter.grad is None for parameter in net.parameters()))
+    net = Net()
+    for modes in ([True, True, False], [False, False, False]):
+        net.train(modes[0])
+        net.norm.eval()
+        before = {name: value.clone() for name, value in net.state_dict().items()}
+        tessera.export(net, example())
+        test.assertEqual([net.training, net.first.training, net.norm.training], modes)
+        after = net.state_dict()
+        test.assertTrue(all(torch.equal(before[name], after[name]) for name in before))
+        test.assertTrue(all(parameter.grad is None for parameter in net.parameters()))
 
 
 class Neighbours(Words):
@@ -325,6 +327,36 @@ def a_training(test, folder):
         optimizer.step()
         losses.append(loss.item())
     numpy.testing.assert_allclose(run.losses, losses, rtol=1e-5)
+
+
+class FrozenNorm(torch.nn.Module):
+    """Its batch norm stays in evaluation mode, which only a call of train() says."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.layer = torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 3)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+
+    def forward(self, x):
+        return self.layer(self.norm(x))
+
+
+@case
+def modes_that_are_not_clear(test, folder):
+    with test.assertRaisesRegex(tessera.ExportError, "train.. of the module puts parts of it into another mode than they are in .norm.: call train"):
+        tessera.export(FrozenNorm(), example())
+    net = FrozenNorm().train()
+    tessera.export(net, example())
+    test.assertEqual((net.training, net.norm.training, net.layer.training), (True, False, True))
+    net.eval().layer.train()
+    with test.assertRaisesRegex(tessera.ExportError, "in evaluation mode, and parts of it are in training mode .layer.: call"):
+        tessera.export(net, example())
+    tessera.export(net.eval(), example())
+    test.assertFalse(net.layer.training)
 
 
 class Noisy(torch.nn.Module):

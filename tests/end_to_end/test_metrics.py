@@ -9,7 +9,7 @@ from harness import ROOT, ToolTest
 import safetensors
 
 PROGRAM = os.path.join(ROOT, "tests", "pt2", "programs", "scored.pt2")
-METRICS = ("accuracy", "output:near", "output:near_counted", "output:hits", "output:norm")
+METRICS = ("accuracy", "output:near", "output:near_counted", "output:smoothed", "output:detached", "output:hits", "output:norm")
 CASES = {"one": (6, []), "micro-batches": (3, ["--accumulate", 2]), "ddp": (6, ["--mesh", "shard=2"]),
          "zero3": (6, ["--mesh", "shard=3", "--strategy", "zero3"])}
 
@@ -39,7 +39,8 @@ class Metrics(ToolTest):
         logits, label = held["x"] @ weights["layer.weight"].T + weights["layer.bias"], held["label"]
         near = (np.argsort(-logits, 1)[:, :2] == label[:, None]).any(1)
         hits, counted = (logits.argmax(1) == label).sum(), (label != -100).sum()
-        return {"accuracy": hits / counted, "near": near.mean(), "near_counted": near.sum() / counted, "hits": hits,
+        return {"accuracy": hits / counted, "near": near.mean(), "near_counted": near.sum() / counted, "smoothed": near.sum() / (counted + 1),
+                "detached": near.sum() / counted, "hits": hits,
                 "norm": np.linalg.norm(weights["layer.weight"])}
 
     def evaluations(self, out):
@@ -79,6 +80,7 @@ class Metrics(ToolTest):
                               (["--evaluate", "--metric", "output:far"], "the model has no output 'far'; its outputs are 'logits', 'near'"),
                               (["--evaluate", "--metric", "output:each"], "output 'each' cannot be a metric: expected one number, got "),
                               (["--evaluate", "--metric", "output:near", "--metric", "output:near"], "is given twice"),
+                              (["--evaluate", "--metric", "output:smoothed_twice"], "a metric of several batches does not follow from theirs"),
                               (["--evaluate", "--metric", "output:spread"],
                                r"node 'std': the model cannot be evaluated: a metric of several batches does not follow from theirs: ")):
             with self.subTest(flags):

@@ -384,7 +384,8 @@ class Scored(nn.Module):
         logits = self.layer(x)
         is_near = (logits.topk(2).indices == label[:, None]).any(1)
         return {"logits": logits, "near": is_near.float().mean(), "near_counted": is_near.sum() / (label != -100).sum(),
-                "hits": (logits.argmax(1) == label).sum(), "norm": self.layer.weight.norm(), "spread": logits.std(0).mean(),
+                "smoothed": is_near.sum() / ((label != -100).sum() + 1.0), "detached": (is_near.sum() / (label != -100).sum()).detach(),
+                "smoothed_twice": (is_near.sum() + 1) / ((label != -100).sum() + 2), "hits": (logits.argmax(1) == label).sum(), "norm": self.layer.weight.norm(), "spread": logits.std(0).mean(),
                 "each": logits.sum(1)}
 
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -101,6 +102,7 @@ public:
 } // namespace
 
 std::optional<int> readCommandLine(CLI::App &app, int argc, char **argv) {
+  std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write
   auto formatter = std::make_shared<WrappingFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());
   app.formatter(formatter);

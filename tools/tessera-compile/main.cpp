@@ -477,6 +477,13 @@ int main(int argc, char **argv) {
     return 0;
   }
   auto outcome = tessera::compile(options, context, llvm::outs());
+  llvm::outs().flush();
+  if (llvm::outs().has_error()) {
+    const std::string reason = llvm::outs().error().message();
+    llvm::outs().clear_error();
+    llvm::errs() << "tessera-compile: error: cannot write the output: " << reason << "\n";
+    return 1;
+  }
   if (succeeded(outcome))
     return *outcome == tessera::CompileOutcome::Done ? 0 : kDoesNotFit;
   if (!reported)

@@ -3,6 +3,7 @@
 #include "tools/common/CommandLine.h"
 #include "tools/tessera-dump/Dump.h"
 
+#include <filesystem>
 #include <functional>
 #include <iostream>
 
@@ -94,6 +95,10 @@ int main(int argc, char **argv) {
     anyChosen |= section.chosen;
   sections[0].chosen |= !anyChosen;
 
+  std::error_code unknown;
+  if (!codePath.empty() && std::filesystem::equivalent(path, codePath, unknown))
+    return fail(
+        TESSERA_ERROR(InvalidArgument, "--write-code: '" + codePath + "' is the artifact, and would be replaced"));
   if (!codePath.empty())
     if (Status status = dump::writeCode(**artifact, codePath); !status.isOk())
       return fail(status);

@@ -7,14 +7,32 @@ import torch
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .errors import ExportError
+from .errors import ExportError, listed
 from .module_checks import computed_names, has_values
+
+
+def check_modes(model):
+    """Raises ExportError where it is not clear which parts of a model are to be in training mode."""
+    before = {name: module.training for name, module in model.named_modules()}
+    if not model.training and (training := [name for name, mode in before.items() if mode]):
+        raise ExportError(f"the module is in evaluation mode, and parts of it are in training mode ({listed(training, 3)}): call "
+                          "train(), and then eval() of the parts that stay as they are")
+    if model.training and any(type(module).train is not torch.nn.Module.train for module in model.modules()):
+        model.train()
+        other = [name or "the module" for name, module in model.named_modules() if module.training != before[name]]
+        for name, module in model.named_modules():
+            module.training = before[name]
+        if other:
+            raise ExportError(f"train() of the module puts parts of it into another mode than they are in ({listed(other, 3)}): call "
+                              "train() before the export")
 
 
 @contextlib.contextmanager
 def in_training(model, training=True):
     """A model in evaluation mode is in training mode meanwhile, with all its modules; training=False: the other way round."""
     modes = {module: module.training for module in model.modules()}
+    if training:
+        check_modes(model)
     if model.training != training:
         model.train(training)
     try:

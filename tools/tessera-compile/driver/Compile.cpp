@@ -96,9 +96,31 @@ LogicalResult Compilation::run(Phase phase) {
   return phase == Phase::Artifact ? emitArtifact(options, *module, size, sequence, snapshots) : dump(phase);
 }
 
+/// Fails where a file that is written would take the place of something that is no file, or of one that is read.
+LogicalResult checkOutputs(const CompileOptions &options, Location loc) {
+  const std::pair<const char *, StringRef> outputs[] = {{"-o", options.output},
+                                                        {"--report", options.report ? *options.report : StringRef()},
+                                                        {"--remat-report", options.rematReport}};
+  for (auto [flag, path] : outputs) {
+    llvm::sys::fs::file_status status;
+    if (path.empty() || path == "-" || llvm::sys::fs::status(path, status))
+      continue;
+    if (!llvm::sys::fs::is_regular_file(status))
+      return emitError(loc) << flag << ": '" << path << "' is not a regular file"
+                            << (StringRef(flag) == "-o" ? "; --compile-to lower writes none" : "");
+    for (StringRef read : {StringRef(options.input), StringRef(options.target)})
+      if (bool isSame = false; !llvm::sys::fs::equivalent(path, read, isSame) && isSame)
+        return emitError(loc) << flag << ": '" << path << "' is read, too, and would be replaced";
+  }
+  return success();
+}
+
 LogicalResult Compilation::import() {
-  if (!llvm::sys::fs::exists(options.input))
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(options.input, status))
     return error() << options.input << ": no such file";
+  if (!llvm::sys::fs::is_regular_file(status) && !llvm::sys::fs::is_directory(status))
+    return error() << options.input << ": not a regular file";
   if (llvm::sys::fs::is_directory(options.input))
     return error() << options.input << " is a folder, expected a file of a model: " << frontendKinds()
                    << ", MLIR (.mlir); python -m tessera export hf:" << options.input
@@ -304,6 +326,8 @@ static LogicalResult checkRecipe(const CompileOptions &options, Location loc) {
 FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &context, llvm::raw_ostream &out) {
   CompileOptions options = asked;
   const Location unknown = UnknownLoc::get(&context);
+  if (failed(checkOutputs(options, unknown)))
+    return failure();
   const bool reports = options.report || options.fit;
   auto target = resolveTarget(options, context);
   if (failed(target))

@@ -73,6 +73,18 @@ ArtifactMetadata::Entries modelEntries(const CompileOptions &o, const StepSize &
     entries.emplace_back("keep_f32", o.keepF32);
   if (o.frozenDtype != "fp32")
     entries.emplace_back("frozen_dtype", o.frozenDtype);
+  if (o.labelSmoothing != 0)
+    entries.emplace_back("label_smoothing", formatNumber(o.labelSmoothing));
+  if (o.ignoreIndex != CompileOptions{}.ignoreIndex)
+    entries.emplace_back("ignore_index", std::to_string(o.ignoreIndex));
+  if (!o.noDecay.empty())
+    entries.emplace_back("no_decay", o.noDecay);
+  if (!o.paddingIdx.empty())
+    entries.emplace_back("padding_idx", llvm::join(o.paddingIdx, ","));
+  if (!o.lora.empty())
+    entries.emplace_back("lora", o.lora);
+  if (o.guardUpdates != "on")
+    entries.emplace_back("guard_updates", o.guardUpdates);
   return entries;
 }
 } // namespace

@@ -408,6 +408,9 @@ std::string checkOptions(const CompileOptions &o) {
               "--label-smoothing and --ignore-index are of --loss cross-entropy, got --loss " + o.loss),
       require(isAmount(o.learningRate) && isAmount(o.minLearningRate),
               "--lr and --min-lr must be finite and not negative"),
+      require(o.minLearningRate <= o.learningRate, "--min-lr " + formatNumber(o.minLearningRate) + " is above --lr " +
+                                                       formatNumber(o.learningRate) +
+                                                       ", where the schedule ends below it"),
       require(isAmount(o.weightDecay), "--weight-decay must be finite and not negative"),
       require(isAmount(o.clipNorm), "--clip-norm must be finite and not negative"),
       require(isAmount(o.clipValue), "--clip-value must be finite and not negative"),

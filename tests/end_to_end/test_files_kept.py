@@ -1,0 +1,116 @@
+"""No tool replaces what it reads, or what is no file; what cannot be read or written is said, and a training outlives it."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+
+from harness import BIN, ROOT, ToolTest
+
+PROGRAM = os.path.join(ROOT, "tests", "pt2", "programs", "scored.pt2")
+
+
+class FilesKept(ToolTest):
+    begins_by_rule = False
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(PROGRAM, self.path("net.pt2"))
+        random = np.random.default_rng(0)
+        np.savez(self.path("data.npz"), x=random.standard_normal((64, 4), np.float32), label=random.integers(0, 5, 64),
+                 targets=random.integers(0, 5, 64).astype(np.int32))
+
+    def compile(self, *flags, output="net.tessera"):
+        return self.succeed("tessera-compile", "net.pt2", "--batch", 4, *flags, "-o", output)
+
+    def test_outputs(self):
+        with open(PROGRAM, "rb") as file:
+            model = file.read()
+        os.mkfifo(self.path("pipe"))
+        for flags, reason in ((["-o", "net.pt2"], "-o: 'net.pt2' is read, too, and would be replaced"),
+                              (["--report=net.pt2"], "--report: 'net.pt2' is read, too, and would be replaced"),
+                              (["-o", "pipe"], "-o: 'pipe' is not a regular file"), (["-o", "/dev/null"], "not a regular file")):
+            with self.subTest(flags):
+                self.fail_with(reason, "tessera-compile", "net.pt2", "--batch", 4, *flags)
+        with open(self.path("net.pt2"), "rb") as file:
+            self.assertEqual(file.read(), model)
+        self.compile(output="first.tessera")
+        os.symlink("first.tessera", self.path("link.tessera"))
+        before = os.stat(self.path("first.tessera")).st_ino
+        self.compile(output="link.tessera")
+        self.assertTrue(os.path.islink(self.path("link.tessera")))
+        self.assertNotEqual(os.stat(self.path("first.tessera")).st_ino, before)
+        self.fail_with("is the artifact, and would be replaced", "tessera-dump", "link.tessera", "--write-code", "link.tessera")
+
+    def test_pipes_are_no_input(self):
+        """Nobody may ever write to them."""
+        self.compile()
+        os.mkfifo(self.path("pipe.safetensors"))
+        for command in (["tessera-compile", "pipe.safetensors", "-o", "x.tessera"], ["tessera-dump", "pipe.safetensors"],
+                        ["tessera-run", "pipe.safetensors", "--data", "data.npz", "--out", "run", "--steps", 1],
+                        ["tessera-run", "net.tessera", "--data", "pipe.safetensors", "--out", "run", "--steps", 1],
+                        ["tessera-run", "net.tessera", "--data", "data.npz", "--weights", "pipe.safetensors", "--out", "run", "--steps", 1]):
+            with self.subTest(command):
+                self.fail_with("not a regular file", *command)
+
+    def limited(self, blocks, *command):
+        """The ending of a tool that may write files of so many KiB."""
+        words = " ".join(map(str, (os.path.join(BIN, command[0]), *command[1:])))
+        return subprocess.run(["bash", "-c", f"ulimit -f {blocks}; {words}"], cwd=self.folder, capture_output=True, text=True, timeout=120)
+
+    def test_limits_of_files(self):
+        done = self.limited(8, "tessera-compile", "net.pt2", "--batch", 4, "-o", "net.tessera")
+        self.assertEqual((done.returncode, "too large" in done.stderr), (1, True), done.stderr)
+
+    def test_a_trace_that_cannot_be_written(self):
+        self.compile()
+        os.makedirs(self.path("run", "trace.json"))
+        done = self.tool("tessera-run", "net.tessera", "--data", "data.npz", "--steps", 4, "--out", "run", "--trace-steps", 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"warning: cannot write 'run/trace.json': .*; the run goes on without it")
+        self.assertTrue(os.path.exists(self.path("run", "model.safetensors")))
+
+    def test_exports(self):
+        """Of a run that goes on, which may replace what it exported, and nothing else."""
+        self.compile()
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2]
+        self.succeed(*run, "--steps", 2, "--export", "out.safetensors")
+        self.fail_with("--export: 'net.pt2' exists and holds no weights that a run wrote", *run, "--steps", 4, "--resume", "run", "--export",
+                       "net.pt2")
+        self.succeed(*run, "--steps", 4, "--resume", "run", "--export", "out.safetensors")
+
+    def test_an_evaluation_that_is_missing(self):
+        """Is made when the run goes on, and only then."""
+        self.compile("--evaluate")
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2, "--eval-data", "data.npz",
+               "--eval-every", 2, "--steps", 4]
+        self.succeed(*run)
+        with open(self.path("run", "metrics.jsonl")) as file:
+            whole = file.readlines()
+
+        def evaluations(lines):
+            return [(record["step"], record["eval_loss"]) for record in map(json.loads, lines) if record.get("stage") == "evaluation"]
+        with open(self.path("run", "metrics.jsonl"), "w") as file:  # as a run leaves it that ends before the last evaluation
+            file.writelines(line for line in whole if not ('"evaluation"' in line and '"step":4' in line))
+        for _ in range(2):
+            self.succeed(*run, "--resume", "auto")
+            with open(self.path("run", "metrics.jsonl")) as file:
+                self.assertEqual(evaluations(file), evaluations(whole))
+
+    def test_what_a_resume_says(self):
+        self.compile()
+        run = ["tessera-run", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2]
+        self.succeed(*run, "net.tessera", "--steps", 4)
+        self.compile("--label-smoothing", 0.1, "--no-decay", ".", "--ignore-index", 3, output="other.tessera")
+        done = self.tool(*run, "other.tessera", "--steps", 6, "--resume", "run/checkpoints/ckpt-2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for setting in ("label_smoothing 0.1", "no_decay .", "ignore_index 3"):
+            self.assertIn(f"was compiled with {setting}, what 'run/checkpoints/ckpt-2' was trained with had unset", done.stderr)
+        self.assertIn("ckpt-4' is of steps that this run makes again", done.stderr)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
