@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from launchers import HAS_MPI, free_port, ranks_of
+from launchers import HAS_MPI, free_port, ranks_of, tcp_environment
 from test_launch import LaunchTest
 
 
@@ -266,12 +266,13 @@ class Copies(Operation):
 class LateData(Operation):
     def test_a_stop_of_which_one_rank_cannot_write_its_part(self):
         """No process ends as if all were saved."""
-        os.makedirs(self.path("run", "trace-1.json"))
-        runs = self.launch("tcp", self.run_command("run", "--trace-steps", 100000, steps=100000))
+        command, port = self.run_command("run", "--checkpoint-every", 1000000, steps=100000), free_port()
+        limited = ["bash", "-c", 'ulimit -f 200; exec "$0" "$@"', *command]  # less than a part of a checkpoint has
+        runs = [self.start(words, tcp_environment(rank, 2, port)) for rank, words in enumerate((command, limited))]
         self.wait_for_steps("run", 4)
         runs[0].send_signal(signal.SIGTERM)
-        self.assertIn("error: rank 0: rank 1", self.finish(runs[0], status=1))
-        self.assertIn("trace-1.json", self.finish(runs[1], status=1))
+        self.assertRegex(self.finish(runs[0], status=1), "error: rank 0: checkpoint of step .* is not written: rank 1: ")
+        self.assertRegex(self.finish(runs[1], status=1), "rank-1.safetensors.*file size limit reached")
 
     def test_a_bad_token_found_late_costs_no_step(self):
         golden = self.golden
