@@ -1,4 +1,4 @@
-"""No tool replaces what it reads, or what is no file; what cannot be read or written is said, and a training outlives it."""
+"""Outputs never replace inputs, devices or pipes; an output that cannot be written is an error, or a warning of a training."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class FilesKept(ToolTest):
                 self.fail_with("not a regular file", *command)
 
     def limited(self, blocks, *command):
-        """The ending of a tool that may write files of so many KiB."""
+        """The ending of a tool whose files may have `blocks` KiB."""
         words = " ".join(map(str, (os.path.join(BIN, command[0]), *command[1:])))
         return subprocess.run(["bash", "-c", f"ulimit -f {blocks}; {words}"], cwd=self.folder, capture_output=True, text=True, timeout=120)
 

@@ -96,7 +96,7 @@ LogicalResult Compilation::run(Phase phase) {
   return phase == Phase::Artifact ? emitArtifact(options, *module, size, sequence, snapshots) : dump(phase);
 }
 
-/// Fails where a file that is written would take the place of something that is no file, or of one that is read.
+/// Fails if an output would replace an input, a device, a pipe or a folder.
 LogicalResult checkOutputs(const CompileOptions &options, Location loc) {
   const std::pair<const char *, StringRef> outputs[] = {{"-o", options.output},
                                                         {"--report", options.report ? *options.report : StringRef()},
