@@ -91,40 +91,29 @@ FailureOr<double> findScale(func::FuncOp func, int64_t count) {
   return kind == Dependence::Kind::Sum ? 1.0 : mean;
 }
 
-/// Removes barriers before constants that have other values for other samples.
-void removeByPlace(func::FuncOp func) {
-  func.walk([](train::BarrierOp op) {
-    if (!op->hasAttr(train::kByPlace))
-      return;
-    op.replaceAllUsesWith(op.getOperand());
-    op.erase();
-  });
-}
-
 /// Puts the number of micro-batches, and the numbers of the whole batch, where they are meant.
 LogicalResult replaceMicroBatches(func::FuncOp func, int64_t count) {
   func->removeAttr(train::kBatchGroups);
-  removeByPlace(func);
   if (auto known = dyn_cast_or_null<IntegerAttr>(func->removeAttr(train::kBatchParts));
       known && count > 1 && known.getInt() != count)
     return func.emitError() << "numbers that follow from the size of the batch are known for " << known.getInt()
                             << " micro-batches, not for " << count << ": import the program again";
-  func.walk([](train::BarrierOp op) {
-    auto number = op->getAttrOfType<FloatAttr>(train::kOfBatchNumber);
-    if (!number)
-      return;
-    OpBuilder builder(op);
-    op.replaceAllUsesWith(train::Build(builder, op.getLoc()).splatLike(op, number.getValueAsDouble()));
-    op.erase();
-  });
   bool isMeant = false;
   func.walk([&](train::BarrierOp op) {
-    if (!op->hasAttr(train::kMicroBatches))
-      return;
     OpBuilder builder(op);
-    op.replaceAllUsesWith(train::Build(builder, op.getLoc()).splatLike(op, static_cast<double>(count)));
+    train::Build build(builder, op.getLoc());
+    Value known;
+    if (auto number = op->getAttrOfType<FloatAttr>(train::kOfBatchNumber))
+      known = build.splatLike(op, number.getValueAsDouble());
+    else if (op->hasAttr(train::kMicroBatches))
+      known = build.splatLike(op, static_cast<double>(count));
+    else if (op->hasAttr(train::kByPlace)) // a constant
+      known = op.getOperand();
+    else
+      return;
+    isMeant |= op->hasAttr(train::kMicroBatches);
+    op.replaceAllUsesWith(known);
     op.erase();
-    isMeant = true;
   });
   const auto made = train::getOfBatch(func, train::kLossOfBatch);
   func->removeAttr(train::kLossOfBatch);

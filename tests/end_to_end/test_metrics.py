@@ -76,10 +76,10 @@ class Metrics(ToolTest):
     def test_refused(self):
         for flags, reason in ((["--metric", "accuracy"], "--metric is of evaluations: add --evaluate"),
                               (["--evaluate", "--metric", "acuracy"], "--metric: unknown value 'acuracy', expected one of accuracy, output:<name>"),
-                              (["--evaluate", "--metric", "accuracy", "--loss", "output:near"], "--metric accuracy is of --loss cross-entropy"),
+                              (["--evaluate", "--metric", "accuracy", "--loss", "output:near"], "the metric accuracy is of the loss cross-entropy, got output:near"),
                               (["--evaluate", "--metric", "output:far"], "the model has no output 'far'; its outputs are 'logits', 'near'"),
                               (["--evaluate", "--metric", "output:each"], "output 'each' cannot be a metric: expected one number, got "),
-                              (["--evaluate", "--metric", "output:near", "--metric", "output:near"], "is given twice"),
+                              (["--evaluate", "--metric", "output:near", "--metric", "output:near"], "two metrics are called \"near\""),
                               (["--evaluate", "--metric", "output:smoothed_twice"], "a metric of several batches does not follow from theirs"),
                               (["--evaluate", "--metric", "output:spread"],
                                r"node 'std': the model cannot be evaluated: a metric of several batches does not follow from theirs: ")):

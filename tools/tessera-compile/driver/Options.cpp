@@ -241,15 +241,10 @@ std::string checkSchedule(const CompileOptions &o) {
 }
 
 std::string checkMetrics(const CompileOptions &o) {
-  for (const auto &[index, metric] : llvm::enumerate(o.metrics)) {
+  for (const std::string &metric : o.metrics)
     if (metric.rfind("output:", 0) != 0)
       if (std::string error = oneOf("--metric", metric, {"accuracy", "output:<name>"}); !error.empty())
         return error;
-    if (metric == "accuracy" && o.loss != "cross-entropy")
-      return "--metric accuracy is of --loss cross-entropy, got --loss " + o.loss;
-    if (llvm::is_contained(llvm::ArrayRef(o.metrics).take_front(index), metric))
-      return "--metric " + metric + " is given twice";
-  }
   return "";
 }
 
