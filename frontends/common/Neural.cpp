@@ -67,7 +67,8 @@ std::pair<Value, Value> dropOut(Build &b, Value x, double rate, Step &step) {
   Value seed = step.seed();
   auto numbers = RngUniformOp::create(b.builder, b.loc, tensorType(x).clone(b.builder.getF32Type()), seed, ValueRange{},
                                       step.randomStreams++, DenseI64ArrayAttr());
-  numbers->setAttr(kDropout, b.builder.getUnitAttr());
+  if (step.mode != kEvaluationMode) // one that is on in evaluation mode is there to stay
+    numbers->setAttr(kDropout, b.builder.getUnitAttr());
   Value keep = b.compare(CompareDirection::Ge, numbers, b.splatLike(numbers, rate));
   return {b.select(keep, b.scale(x, 1.0 / (1.0 - rate)), b.splatLike(x, 0.0)), keep};
 }

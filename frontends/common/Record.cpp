@@ -140,6 +140,7 @@ Expected<ModelRecord> parseRecord(StringRef text) {
                            llvm::Twine(kRecordVersion));
   ModelRecord record;
   record.exporter = object->getString("exporter").value_or("").str();
+  record.evaluationDiffers = object->getString("evaluation_differs").value_or("").str();
   if (llvm::Error error = readTensors(*object, "parameters", true, record))
     return error;
   if (llvm::Error error = readTensors(*object, "buffers", false, record))

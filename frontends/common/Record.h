@@ -36,6 +36,7 @@ struct ModelRecord {
   llvm::StringMap<bool> batchNorms;    ///< running mean's name -> the module used the batch's statistics
   int64_t activeDropouts = 0;          ///< calls of dropout with a rate above 0 in one forward pass
   int64_t clearedDropouts = 0;         ///< rates that the export tool set to 0
+  std::string evaluationDiffers;       ///< `train.evaluation_differs`; empty: nothing that is known
 
   const RecordedTensor *find(llvm::StringRef name) const {
     auto found = byName.find(name);

@@ -2,6 +2,8 @@
 
 #include "frontends/common/Step.h"
 
+#include "compiler/dialect/train/Program.h"
+
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -151,6 +153,10 @@ OwningOpRef<ModuleOp> Step::finish() {
   func.setResAttrsAttr(builder.getArrayAttr(resultAttrs));
   if (!tensors.empty())
     (*module)->setAttr(train::kTensors, builder.getArrayAttr(tensors));
+  if (!mode.empty())
+    (*module)->setAttr(train::kMode, builder.getStringAttr(mode));
+  if (!evaluationDiffers.empty())
+    (*module)->setAttr(train::kEvaluationDiffers, builder.getStringAttr(evaluationDiffers));
   if (failed(verify(*module)))
     return {};
   return std::move(module);

@@ -63,6 +63,7 @@ public:
   mlir::OpBuilder builder;
   llvm::MapVector<mlir::Value, PaddedTable> padding; ///< by argument
   int64_t randomStreams = 0;                         ///< how many random tensors there are so far
+  std::string mode, evaluationDiffers;               ///< `train.mode` and `train.evaluation_differs`; empty: not known
   int64_t runningPairs = 0; ///< how many normalisations have running statistics that training leaves alone
 
 private:

@@ -38,10 +38,12 @@ LogicalResult Importer::readRoles() {
   auto record = readRecord(model);
   if (!record)
     return error() << llvm::toString(record.takeError());
-  if (*record)
+  if (*record) {
+    step.evaluationDiffers = (*record)->evaluationDiffers;
     roles.setRecord(std::move(**record));
-  else
+  } else {
     roles.setSignature(readSignature(model.graph()));
+  }
   return success();
 }
 

@@ -31,7 +31,10 @@ RankedTensorType dimensioned(const Entry &entry) {
 
 Importer::Importer(const Archive &archive, const Program &program, const ImportOptions &options, MLIRContext &context)
     : archive(archive), program(program), options(options), context(context),
-      fileLoc(FileLineColLoc::get(&context, program.file, 0, 0)), step(fileLoc), roles(options, fileLoc) {}
+      fileLoc(FileLineColLoc::get(&context, program.file, 0, 0)), step(fileLoc), roles(options, fileLoc) {
+  step.mode = program.mode;
+  step.evaluationDiffers = program.evaluationDiffers;
+}
 
 /// "/model/layers.3/mlp/up_proj/linear_5": the modules that the call is in, by what each adds to the path.
 Location Importer::locOf(const Node &node) {

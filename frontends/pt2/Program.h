@@ -324,8 +324,10 @@ struct Weight {
 struct Program {
   int64_t schemaMajor = 0, schemaMinor = 0;
   std::string torchVersion;
-  std::string file;      // the archive
-  std::string modelName; // "model" unless told otherwise
+  std::string file;              // the archive
+  std::string modelName;         // "model" unless told otherwise
+  std::string mode;              // of the module, "training" or "evaluation"; empty: the file does not say
+  std::string evaluationDiffers; // what the module computes otherwise in evaluation mode; empty: nothing that is known
   Graph graph;
   Signature signature;
   std::map<std::string, Range> ranges;   // of symbols: "s0"

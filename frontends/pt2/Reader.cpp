@@ -127,6 +127,25 @@ void parseProgram(const Cursor &at, Program &program) {
     program.verifiers = parseStrings(*verifiers);
 }
 
+/// What tessera.export notes beside the program.
+Error readNote(const Archive &archive, Program &program) {
+  constexpr llvm::StringLiteral entry = "extra/tessera.json";
+  if (!archive.has(entry))
+    return Error::success();
+  Expected<Json> json = readJson(archive, entry);
+  if (!json)
+    return json.takeError();
+  Diagnostics log;
+  const Cursor note(*json, log);
+  note.fields({"mode", "evaluation_differs"});
+  program.mode = note.field("mode").string();
+  if (auto differs = note.optional("evaluation_differs"))
+    program.evaluationDiffers = differs->string();
+  if (!log.failed() && program.mode != "training" && program.mode != "evaluation")
+    note.field("mode").fail("expected \"training\" or \"evaluation\"");
+  return log.failed() ? error("'" + archive.file() + "', entry '" + entry.str() + "': " + log.error) : Error::success();
+}
+
 Error readInto(const Archive &archive, StringRef model, Program &program) {
   Expected<std::string> chosen = chooseModel(archive, model);
   if (!chosen)
@@ -143,6 +162,8 @@ Error readInto(const Archive &archive, StringRef model, Program &program) {
   if (log.failed())
     return error(where + log.error);
   program.warnings = std::move(log.warnings);
+  if (Error failed = readNote(archive, program))
+    return failed;
   if (Error failed = readWeightTable(archive, program))
     return failed;
   if (Error failed = checkProgram(program))

@@ -128,6 +128,13 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   FailureOr<SmallVector<DimRole>> dims = findDims(func, logits);
   if (failed(dims))
     return failure();
+  // PyTorch's function has classes in dimension 1. Where targets of both have one shape, the data cannot tell.
+  const ArrayRef<int64_t> shape = type.getShape();
+  if (type.getRank() > 2 && (*dims)[1] != DimRole::Position && shape.drop_front(2) == shape.drop_front().drop_back())
+    func.emitWarning() << "of logits " << type << " the last dimension counts classes, and targets are "
+                       << type.clone(shape.drop_back(), IntegerType::get(func.getContext(), 32))
+                       << ": where dimension 1 counts them, as for PyTorch's cross_entropy, let the model return "
+                          "logits.movedim(1, -1)";
   if (dims->back() == DimRole::Sample)
     return func.emitError() << "cross-entropy needs logits of shape [batch…, classes], got " << type
                             << ", whose last dimension counts samples";

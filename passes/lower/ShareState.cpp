@@ -68,7 +68,8 @@ struct ShareState : impl::ShareStateBase<ShareState> {
     auto theirs = first.lookupSymbol<exec::ArenaOp>(arena.getSymName());
     if (const int64_t bytes = theirs ? theirs.getBytes() : 0; static_cast<int64_t>(arena.getBytes()) > bytes)
       emitWarning(arena->getParentOp()->getLoc())
-          << "needs " << arena.getBytes() << " bytes in arena '" << arena.getSymName() << "', the training " << bytes;
+          << "the evaluation needs " << arena.getBytes() << " bytes of '" << arena.getSymName() << "', the training "
+          << bytes << ": a rank reserves as much as the evaluation needs";
   }
 
   LogicalResult share(exec::ProgramOp program, const Places &places) {

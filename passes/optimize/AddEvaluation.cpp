@@ -104,6 +104,15 @@ void useRunningStatistics(func::FuncOp func) {
 
 /// What evaluation does not do as training does: dropout is off, and all else must be the same.
 LogicalResult removeRandomness(func::FuncOp func) {
+  constexpr llvm::StringLiteral remedy =
+      "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval() "
+      "(tessera.export(module, inputs, evaluation=True)), and compile that with --evaluate for tessera-run --eval-only";
+  auto module = func->getParentOfType<ModuleOp>();
+  if (auto differs = module->getAttrOfType<StringAttr>(train::kEvaluationDiffers))
+    return refuseEvaluation(module.getLoc())
+           << "after eval() the module computes something else: " << differs.getValue() << remedy;
+  auto mode = module->getAttrOfType<StringAttr>(train::kMode);
+  const bool isEvaluationMode = mode && mode.getValue() == train::kEvaluationMode;
   LogicalResult result = success();
   SmallVector<train::RngUniformOp> randoms;
   func.walk([&](train::RngUniformOp random) { randoms.push_back(random); });
@@ -115,10 +124,11 @@ LogicalResult removeRandomness(func::FuncOp func) {
       result =
           refuseEvaluation(random.getLoc())
           << (isDropout ? "it uses random numbers otherwise than dropout that writes zeros"
-                        : "it draws random numbers other than those of dropout, and the step does not say whether "
-                          "the model draws them in evaluation, too")
-          << "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval(), "
-             "and compile that with --evaluate for tessera-run --eval-only";
+              : isEvaluationMode
+                  ? "it draws random numbers in evaluation mode, too, and an evaluation has none"
+                  : "it draws random numbers other than those of dropout, and the step does not say whether the model "
+                    "draws them in evaluation, too")
+          << (isEvaluationMode ? llvm::StringLiteral("") : remedy);
   }
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))

@@ -256,8 +256,9 @@ FailureOr<LossAverage> averageLoss(func::FuncOp func, Value loss, OpBuilder &bui
   if (failed(quotient) || (made && quotient->sum))
     return quotient;
   return refuseEvaluation(loss.getLoc())
-         << "the loss of several batches does not follow from theirs; it must be a sum over the batch "
-            "divided by another one, or a mean over it";
+         << "the loss of several batches does not follow from theirs; it must be a sum over the batch divided by "
+            "another one, or a mean over it; a sum of several terms is evaluated term by term: let the model return "
+            "each, and compile for tessera-run --eval-only with --loss output:<one> and --metric output:<another>";
 }
 
 FailureOr<LossAverage> averageMetric(func::FuncOp func, Value metric, OpBuilder &builder) {

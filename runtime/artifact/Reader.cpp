@@ -40,8 +40,47 @@ size_t byteWidth(artifact::DataType dtype) {
   }
 }
 
+/// An error for a file without an artifact's magic bytes. Its suffix tells what it may be instead.
+static std::string describeOther(const std::string &name) {
+  const std::string compileFirst = "; compile it first: tessera-compile " + name + " -o step.tessera";
+  if (name.ends_with(".pt2"))
+    return "this is an exported PyTorch program, not an artifact" + compileFirst;
+  for (std::string_view suffix : {".onnx", ".onnxtxt", ".mlir"})
+    if (name.ends_with(suffix))
+      return "this is a model, not an artifact" + compileFirst;
+  return "not an artifact of tessera-compile (wrong magic bytes)";
+}
+
+/// Of a file of `size` bytes, header and payload.
+static Status checkHeader(const artifact::FileHeader &header, uint64_t size, const std::string &name) {
+  const std::string context = "artifact '" + name + "'";
+  if (std::memcmp(header.magic, artifact::formatMagic, sizeof(header.magic)) != 0)
+    return TESSERA_ERROR(InvalidArgument, context + ": " + describeOther(name));
+  if (header.version != artifact::formatVersion) {
+    bool isLater = header.version > artifact::formatVersion;
+    return TESSERA_ERROR(Unsupported, context + ": format version " + std::to_string(header.version) + " is of " +
+                                          (isLater ? "a later" : "an earlier") +
+                                          " version of Tessera, this one reads version " +
+                                          std::to_string(artifact::formatVersion) +
+                                          (isLater ? "; update tessera-run" : "; compile the model again"));
+  }
+  if (header.payloadBytes != size - sizeof(header))
+    return TESSERA_ERROR(DataLoss, context + ": holds " + std::to_string(size - sizeof(header)) +
+                                       " bytes of program, the header says " + std::to_string(header.payloadBytes) +
+                                       " (truncated?)");
+  return Status::ok();
+}
+
 Result<std::shared_ptr<const Artifact>> Artifact::open(const std::string &path) {
-  Result<std::vector<uint8_t>> bytes = readWholeFile(path);
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.isOk())
+    return file.status().withContext("artifact");
+  artifact::FileHeader header;
+  if (file->size() >= sizeof(header)) { // before what may be a large file of another kind is read
+    TESSERA_RETURN_IF_ERROR(file->read(0, &header, sizeof(header)).withContext("artifact"));
+    TESSERA_RETURN_IF_ERROR(checkHeader(header, file->size(), path));
+  }
+  Result<std::vector<uint8_t>> bytes = ByteRange(*file, 0, file->size()).readAll();
   if (!bytes.isOk())
     return bytes.status().withContext("artifact");
   return fromBytes(*std::move(bytes), path);
@@ -55,17 +94,6 @@ Result<std::shared_ptr<const Artifact>> Artifact::fromBytes(std::vector<uint8_t>
   return std::shared_ptr<const Artifact>(std::move(made));
 }
 
-/// An error for a file without an artifact's magic bytes. Its suffix tells what it may be instead.
-static std::string describeOther(const std::string &name) {
-  const std::string compileFirst = "; compile it first: tessera-compile " + name + " -o step.tessera";
-  if (name.ends_with(".pt2"))
-    return "this is an exported PyTorch program, not an artifact" + compileFirst;
-  for (std::string_view suffix : {".onnx", ".onnxtxt", ".mlir"})
-    if (name.ends_with(suffix))
-      return "this is a model, not an artifact" + compileFirst;
-  return "not an artifact of tessera-compile (wrong magic bytes)";
-}
-
 Status Artifact::parse(const uint8_t *bytes, size_t size) {
   std::string context = "artifact '" + name + "'";
   auto corrupt = [&](const std::string &why) { return TESSERA_ERROR(DataLoss, context + ": " + why); };
@@ -73,19 +101,7 @@ Status Artifact::parse(const uint8_t *bytes, size_t size) {
   if (size < sizeof(header))
     return corrupt("too short for a header: " + std::to_string(size) + " bytes");
   std::memcpy(&header, bytes, sizeof(header));
-  if (std::memcmp(header.magic, artifact::formatMagic, sizeof(header.magic)) != 0)
-    return TESSERA_ERROR(InvalidArgument, context + ": " + describeOther(name));
-  if (header.version != artifact::formatVersion) {
-    bool isLater = header.version > artifact::formatVersion;
-    return TESSERA_ERROR(Unsupported, context + ": format version " + std::to_string(header.version) + " is of " +
-                                          (isLater ? "a later" : "an earlier") +
-                                          " version of Tessera, this one reads version " +
-                                          std::to_string(artifact::formatVersion) +
-                                          (isLater ? "; update tessera-run" : "; compile the model again"));
-  }
-  if (header.payloadBytes != size - sizeof(header))
-    return corrupt("holds " + std::to_string(size - sizeof(header)) + " bytes of program, the header says " +
-                   std::to_string(header.payloadBytes) + " (truncated?)");
+  TESSERA_RETURN_IF_ERROR(checkHeader(header, size, name));
   const uint8_t *payload = bytes + sizeof(header);
   size_t payloadBytes = size - sizeof(header);
   if (XXH64(payload, payloadBytes, 0) != header.payloadHash)

@@ -66,7 +66,8 @@ Status Run::finish(int index) {
   if (index != 0)
     return Status::ok();
   BusyScope busy(*world[index]);
-  if (options.checkpointEvery > 0 && lastCheckpoint != options.steps)
+  // One whose last evaluation was stopped makes it up when it goes on, for which it needs a checkpoint.
+  if ((options.checkpointEvery > 0 || stoppedBy != 0) && lastCheckpoint != options.steps)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
   if (!options.noExport)

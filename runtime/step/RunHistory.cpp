@@ -81,6 +81,9 @@ void Run::warnOfOtherCourse(const CheckpointInfo &info) const {
   for (const auto &[key, value] : theirs)
     if (key.starts_with(compiledPrefix) && !mine.contains(key))
       differences[key.substr(compiledPrefix.size())] = {"unset", value};
+  if (differences.erase("computation") > 0 && theirs.contains(std::string(compiledPrefix) + "computation"))
+    log::warn("'{}' computes something else than what '{}' was trained with: another model with the same parameters",
+              options.artifact, checkpoint);
   for (const auto &[name, values] : differences)
     log::warn("'{}' was compiled with {} {}, what '{}' was trained with had {}", options.artifact, name, values.first,
               checkpoint, values.second);

@@ -40,6 +40,13 @@ Status Run::open() {
   if (options.evalOnly && options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
+  for (const std::string &data : {options.data, options.evalData}) {
+    std::error_code error;
+    if (!options.evalOnly && std::filesystem::is_directory(data, error) &&
+        std::filesystem::equivalent(data, options.out, error))
+      return TESSERA_ERROR(InvalidArgument, "--out is the folder of the data, '" + data +
+                                                "', and what the run writes would be read as data");
+  }
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
@@ -65,6 +72,8 @@ Status Run::open() {
     return TESSERA_ERROR(InvalidArgument,
                          "--export names the file of the merged model, which --export-lora merged or both write");
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
+  if (const int64_t warmup = schedule->warmupSteps(); warmup > options.steps && hasRoot() && !options.evalOnly)
+    log::warn("the learning rate warms up for {} steps, and --steps ends at {}", warmup, options.steps);
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > options.steps)
     return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +

@@ -282,6 +282,11 @@ Status Run::setUpReports() {
   runInfo.resumedStep = resumedStep;
   stepsBegan = Clock::now();
   printHead(); // before the records of earlier steps are changed
+  if (artifact->modelOption("mode") == "evaluation")
+    log::warn(
+        "'{}' is of a module in evaluation mode, and trains without dropout and with the statistics of batch norms "
+        "as they are; --eval-only evaluates it",
+        options.artifact);
   if (resumedStep && hasRoot())
     warnOfLaterCheckpoints();
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));

@@ -3,6 +3,7 @@
 #include "runtime/telemetry/Metrics.h"
 
 #include "runtime/base/File.h"
+#include "runtime/base/Log.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -154,13 +155,16 @@ std::string evaluationLine(const EvaluationMetrics &metrics, int64_t totalSteps)
 static std::string linesUpTo(const std::string &path, int64_t lastStep) {
   std::ifstream stream(path);
   std::string kept, line;
+  size_t numDamaged = 0;
   while (std::getline(stream, line)) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned() ||
-        json["step"].get<uint64_t>() > static_cast<uint64_t>(lastStep))
-      continue;
-    kept += line + "\n";
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_unsigned())
+      numDamaged += !stream.eof(); // else a crash cut it off
+    else if (json["step"].get<uint64_t>() <= static_cast<uint64_t>(lastStep))
+      kept += line + "\n";
   }
+  if (numDamaged > 0)
+    log::warn("'{}': {} lines are not ones of a run, and are dropped", path, numDamaged);
   return kept;
 }
 

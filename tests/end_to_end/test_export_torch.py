@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ROOT, TORCH_PYTHON, ToolTest, torch_has, with_package
+from harness import BIN, ROOT, TORCH_PYTHON, ToolTest, torch_has, with_package
 
 CASES = os.path.join(ROOT, "tests", "end_to_end", "export_torch_cases.py")
 
@@ -142,6 +142,15 @@ class Record(unittest.TestCase):
                 self.assertEqual(ones, [f"norms.{i}.weight" for i in range(3)])
                 self.assertFalse(notes)
                 self.assertEqual(dims, ["B", "T"])
+
+    def test_evaluation_mode(self):
+        """What eval() changes beside dropout and batch norms is in the record, and an evaluation is refused for it."""
+        self.assertNotIn("evaluation_differs", self.record("unused"))
+        self.assertIn("return y * 2 if self.training else y", self.record("by_mode")["evaluation_differs"])
+        done = subprocess.run([os.path.join(BIN, "tessera-compile"), "by_mode.onnx", "--batch", "4", "--evaluate", "--loss", "mse", "-o",
+                               "by_mode.tessera"], cwd=self.folder, capture_output=True, text=True)
+        self.assertIn("after eval() the module computes something else: ", done.stderr)
+        self.assertEqual(done.returncode, 1)
 
     def test_parameters(self):
         for name in ("tied_padded", "tied_padded_dynamo"):

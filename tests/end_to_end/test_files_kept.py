@@ -99,6 +99,25 @@ class FilesKept(ToolTest):
             with open(self.path("run", "metrics.jsonl")) as file:
                 self.assertEqual(evaluations(file), evaluations(whole))
 
+    def test_an_evaluation_that_is_stopped(self):
+        """The last one of a run without checkpoints leaves one, to make it up from."""
+        self.compile("--evaluate")
+        random, samples = np.random.default_rng(1), 400_000
+        np.savez(self.path("long.npz"), x=random.standard_normal((samples, 4), np.float32), label=random.integers(0, 5, samples),
+                 targets=random.integers(0, 5, samples).astype(np.int32))
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--out", "run", "--steps", 2, "--log-every", 1]
+        with subprocess.Popen([os.path.join(BIN, run[0]), *map(str, run[1:]), "--eval-data", "long.npz"], cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stdout:
+                if "step 2/2" in line:
+                    process.terminate()
+                    break
+            _, said = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 143, said)
+        self.assertIn("the evaluation after step 2 was stopped", said)
+        self.assertIn("ckpt-2", os.listdir(self.path("run", "checkpoints")))
+        self.assertIn("eval loss", self.succeed(*run, "--eval-data", "data.npz", "--resume", "auto").stdout)
+
     def test_what_a_resume_says(self):
         self.compile()
         run = ["tessera-run", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2]

@@ -210,6 +210,37 @@ class OtherSettings(HistoryTest):
                 for warning, text in zip(warnings, expected):
                     self.assertIn(f"'{name}.tessera' was compiled with {text}", warning)
 
+    def test_another_model(self):
+        """Of the same parameters: what it computes is another thing; the size of its batch is not."""
+        self.train("run", 4, "--checkpoint-every", 2)
+        with open(self.path("model.onnxtxt"), "w") as file:
+            file.write(MODEL.replace("MatMul (embedded, head)", "MatMul (relu, head)").replace("logits =", "relu = Relu (embedded)\n  logits ="))
+        self.compile("other")
+        warnings = self.warnings("other", 4, "--resume", "run/checkpoints/ckpt-2", artifact="other")
+        self.assertEqual([warning.split("warning: ")[-1] for warning in warnings],
+                         ["'other.tessera' computes something else than what 'run/checkpoints/ckpt-2' was trained with: another model with "
+                          "the same parameters"])
+
+    def test_warm_up_without_an_end(self):
+        (warning,) = self.warnings("short", 1)
+        self.assertIn("the learning rate warms up for 2 steps, and --steps ends at 1", warning)
+
+    def test_damaged_records(self):
+        self.train("run", 4, "--checkpoint-every", 2)
+        with open(self.path("run", "metrics.jsonl")) as file:
+            lines = file.readlines()
+        with open(self.path("run", "metrics.jsonl"), "w") as file:
+            file.writelines(["{\n", *lines])
+        (warning,) = self.warnings("run", 6, "--resume", "run", "--schedule", "constant", "--min-lr", 0)[-1:]
+        self.assertIn("'run/metrics.jsonl': 1 lines are not ones of a run, and are dropped", warning)
+
+    def test_folder_of_the_data(self):
+        os.mkdir(self.path("data"))
+        shutil.move(self.path("data.bin"), self.path("data", "data.bin"))
+        self.fail_with("--out is the folder of the data, 'data', and what the run writes would be read as data",
+                       "tessera-run", "a.tessera", "--data", "data", "--steps", 2, "--out", "./data/")
+        self.assertEqual(os.listdir(self.path("data")), ["data.bin"])
+
     def compile_halves(self):
         self.succeed("tessera-compile", "model.onnxtxt", "--parameters", ".", "--batch", 2, "--accumulate", 2, "--seq", 16, "--lr", 0.01,
                      "--schedule", "cosine", "--min-lr", 0.001, "--warmup", 2, "-o", "halves.tessera")

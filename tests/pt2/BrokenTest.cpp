@@ -92,6 +92,20 @@ TEST(Pt2Broken, Parts) {
   EXPECT_EQ(file.readError(), "'test', entry 'other/archive_format' occurs twice");
 }
 
+TEST(Pt2Broken, NoteOfTheExport) {
+  ArchiveFile file = ArchiveFile::of("mlp");
+  file.entries.emplace_back("mlp/extra/tessera.json", R"({"mode": "training", "evaluation_differs": null})");
+  EXPECT_EQ(file.readError(), "");
+  const std::string where = "'test', entry 'extra/tessera.json': ";
+  for (auto [text, problem] : {std::pair("{}", "missing field 'mode'"),
+                               std::pair(R"({"mode": "dreaming"})", "mode: expected \"training\" or \"evaluation\""),
+                               std::pair(R"({"mode": "training", "evaluation_differs": 3})",
+                                         "evaluation_differs: expected a string, found an integer")}) {
+    file["tessera.json"] = text;
+    EXPECT_EQ(file.readError(), where + problem);
+  }
+}
+
 TEST(Pt2Broken, ClaimsOfTheDirectory) {
   // The uncompressed size of the first entry, in the directory.
   std::string bytes = fileBytes(programPath("tied"));

@@ -57,7 +57,10 @@ def main(arguments):
         raws.append(raw)
         write_results(options, records, raws)  # an interrupted comparison keeps what it has
     worked = [(record, raw) for record, raw in zip(records, raws) if record["status"] == "ok"]
-    drawn = charts.draw(*zip(*worked), options.out, options.plan_only) if worked else []
+    if not worked:
+        print(f"tessera-compare: error: no configuration worked: {records[0]['error']}", file=sys.stderr)
+        return 1
+    drawn = charts.draw(*zip(*worked), options.out, options.plan_only)
     title = f"{os.path.basename(options.model)}: {len(points)} configurations"
     page.write(os.path.join(options.out, "index.html"), title, facts(options), records, options.out, drawn)
     print()

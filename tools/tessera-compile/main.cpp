@@ -335,12 +335,15 @@ void addAssumptions(CLI::App &app, tessera::CompileOptions &o) {
 }
 
 void addDebugOptions(CLI::App &app, tessera::CompileOptions &o, bool &printPipeline) {
-  std::map<std::string, tessera::Phase> phases;
-  for (int i = 0; i <= static_cast<int>(tessera::Phase::Artifact); ++i)
-    phases[tessera::kPhaseNames[i]] = static_cast<tessera::Phase>(i);
-  app.add_option("--compile-to", o.compileTo, "stop after this phase and print the IR")
-      ->transform(CLI::CheckedTransformer(phases).description(
-          "import, differentiate, optimize, precision, shard, schedule, lower or artifact"));
+  static constexpr const char *names = "import, differentiate, optimize, precision, shard, schedule, lower or artifact";
+  auto setPhase = [&o](const std::string &name) {
+    const auto *found = llvm::find(tessera::kPhaseNames, name);
+    if (found == std::end(tessera::kPhaseNames))
+      throw CLI::ValidationError("--compile-to", "unknown phase '" + name + "', expected " + names);
+    o.compileTo = static_cast<tessera::Phase>(found - std::begin(tessera::kPhaseNames));
+  };
+  app.add_option_function<std::string>(
+      "--compile-to", setPhase, std::string("stop after this phase, and print the IR or write it to -o: ") + names);
   app.add_option("--dump-phases", o.dumpPhases, "write the IR after each phase into this directory");
   app.add_flag("--embed-ir", o.embedIr, "keep the IR of each phase in the artifact (tessera-dump --ir=<phase>)");
   app.add_flag("--keep-gradients", o.keepGradients,

@@ -68,7 +68,9 @@ int main(int argc, char **argv) {
   app.add_option("--top", top,
                  "With --memory: this many of the largest slots that are live at the peak, and not all slots")
       ->needs("--memory")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string &number) {
+        return std::atoi(number.c_str()) < 1 ? "expected a number of at least 1" : "";
+      });
   app.add_option("--ir", phase, "The IR of a phase, e.g. shard (needs an artifact made with --embed-ir)");
   app.add_option("--write-code", codePath, "Writes the generated code to this file");
   app.add_flag("--json", asJson, "The chosen sections as one JSON object");

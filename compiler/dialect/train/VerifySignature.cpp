@@ -314,7 +314,7 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   const Checked checked{emitError, attr};
   const StringRef name = attr.getName().getValue();
   // train.op_c1
-  if (name == kUnit || name == kModelFile)
+  if (name == kUnit || name == kModelFile || name == kMode || name == kEvaluationDiffers || name == kComputation)
     return checked.isString();
   // train.op_c6
   if ((name == kBackward || name == kRecompute || name == kSamplesMeet || name == kFollowsBatchSize ||

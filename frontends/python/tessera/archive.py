@@ -16,6 +16,7 @@ from .module_checks import has_values
 from .whole_file import whole_file
 
 NEW_FORMAT = (2, 9)
+NOTE = "tessera.json"  # of the module: what the program does not say
 
 
 def torch_version():
@@ -28,8 +29,8 @@ def has_weights(program):
     return all(has_values(program.state_dict[name]) for name in program.graph_signature.parameters)
 
 
-def write(program, path):
-    """Writes an ExportedProgram to `path`. Raises ExportError; `path` is as before then."""
+def write(program, path, note=None):
+    """Writes an ExportedProgram to `path`. note: a dictionary beside it. Raises ExportError; `path` is as before then."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise ExportError(f"{path}: {folder} is not a folder")
@@ -39,7 +40,11 @@ def write(program, path):
                               "what it was before: call resolve_conj() or resolve_neg() on it")
     try:
         with whole_file(path) as made:
-            (torch.export.save if torch_version() >= NEW_FORMAT else write_archive)(program, made)
+            extra = {NOTE: json.dumps(note)} if note else {}
+            if torch_version() >= NEW_FORMAT:
+                torch.export.save(program, made, extra_files=extra)
+            else:
+                write_archive(program, made, extra)
             if not has_weights(program):
                 deflate_programs(made)
     except OSError as why:
@@ -63,7 +68,16 @@ def deflate_programs(path):
     os.replace(smaller, path)
 
 
-def write_archive(program, path):
+def read_note(path):
+    """What write() noted beside the program of a file; empty if nothing."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.partition("/")[2] == f"extra/{NOTE}":
+                return json.loads(archive.read(name))
+    return {}
+
+
+def write_archive(program, path, extra):
     """Writes the archive of PyTorch 2.9 by what older ones have."""
     from torch._export.serde.serialize import ExportedProgramSerializer, _dataclass_to_dict, EnumEncoder
     serialized = ExportedProgramSerializer().serialize(program).exported_program
@@ -76,6 +90,8 @@ def write_archive(program, path):
     record("archive_format", b"pt2")
     record("archive_version", b"0")
     record("models/model.json", model.encode())
+    for name, text in extra.items():
+        record(f"extra/{name}", text.encode())
     buffers = set(program.graph_signature.buffers)
     write_table(record, "weights", "weight", {name: (tensor, name not in buffers)
                                               for name, tensor in program.state_dict.items()})

@@ -161,6 +161,30 @@ def computed_weights_kept(model):
 
 
 @contextlib.contextmanager
+def global_hooks_kept():
+    """Puts back the hooks of all modules that see new buffers: torch.export 2.6 leaves its own where it fails."""
+    hooks = torch.nn.modules.module._global_buffer_registration_hooks
+    before = dict(hooks)
+    try:
+        yield
+    finally:
+        hooks.clear()
+        hooks.update(before)
+
+
+@contextlib.contextmanager
+def attributes_kept(model):
+    """Puts the attributes of a model's modules back as they were, but for what changes inside of them."""
+    before = {module: dict(vars(module)) for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, attributes in before.items():
+            vars(module).clear()
+            vars(module).update(attributes)
+
+
+@contextlib.contextmanager
 def kept(model, with_parameters=True):
     """Puts the buffers back as they were, the weights that hooks computed, and the parameters if wanted. Yields what buffers
     and parameters were: {name: tensor} of each."""

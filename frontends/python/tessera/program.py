@@ -13,9 +13,10 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from . import archive
 from .dimensions import fixed_dimensions, input_names, narrowed, shapes_for, wanted_dimensions
 from .errors import ExportError, first_line, listed, user_line
+from .evaluation_mode import find_difference
 from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
-from .module_step import in_training, kept
+from .module_step import attributes_kept, global_hooks_kept, in_training, kept
 from .program_check import check_program
 from .weightless import as_fake, mode_of
 
@@ -38,17 +39,19 @@ class Tensor:
 
 
 class Program:
-    """An exported program. program: the torch.export.ExportedProgram."""
+    """An exported program. program: the torch.export.ExportedProgram. mode: that of the module, "training" or "evaluation", None
+    of a file that does not say. evaluation_differs: why evaluation mode computes something else than this program of training,
+    beside dropout and batch norms; None if it does not, or is not known to."""
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, mode=None, evaluation_differs=None):
+        self.program, self.mode, self.evaluation_differs = program, mode, evaluation_differs
 
     @staticmethod
     def load(path):
         """The program of a .pt2 file. Raises ExportError if this PyTorch cannot read it."""
         try:
             with quiet():
-                return Program(torch.export.load(os.fspath(path)))
+                return Program(torch.export.load(os.fspath(path)), **archive.read_note(os.fspath(path)))
         except Exception as why:  # what torch's reader raises has no common class
             raise ExportError(f"{path}: {first_line(why)}") from why
 
@@ -57,7 +60,7 @@ class Program:
         parameters without values it has the shapes. Raises ExportError."""
         if not os.fspath(path).endswith(".pt2"):
             raise ExportError(f"{path} does not end in .pt2")
-        archive.write(self.program, os.fspath(path))
+        archive.write(self.program, os.fspath(path), {"mode": self.mode, "evaluation_differs": self.evaluation_differs} if self.mode else None)
 
     @property
     def inputs(self):
@@ -127,7 +130,9 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, eva
         choices = wanted_dimensions(dynamic, named)
         with finite:
             program, reason = traced(module, inputs, kwargs, named, choices)
-        made = Program(program)
+        made = Program(program, "evaluation" if evaluation else "training")
+        if not evaluation:
+            made.evaluation_differs = why_evaluation_differs(program, module, inputs, kwargs, named, choices)
         functions = check_program(module, program, inputs, kwargs) if mode is None and check else []
     if functions:
         warnings.warn("the backward passes of custom autograd functions are not part of a program, and were compared for the "
@@ -152,7 +157,7 @@ def traced(module, inputs, kwargs, named, choices):
         shapes = shapes_for(module, named, len(inputs), wanted)
         for _ in range(3):  # torch.export suggests one range after the other
             try:
-                with quiet(), kept(module, with_parameters=False):
+                with quiet(), global_hooks_kept(), kept(module, with_parameters=False):
                     program = torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes)
                 return without_leftovers(program), reason
             except Exception as why:  # torch has no common class for what its exporter raises
@@ -165,6 +170,31 @@ def traced(module, inputs, kwargs, named, choices):
     if "not a known type" in str(problem) and "in output" in str(problem):
         raise ExportError(f"torch.export: {str(problem).partition(', which')[0]}{RETURNS}") from problem
     raise ExportError(f"torch.export: {reason_of(problem)}{user_line(problem)}{hint}") from problem
+
+
+def why_module_differs(module, inputs):
+    """Program.evaluation_differs of a module that is in training mode, also None where torch.export cannot tell."""
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with global_hooks_kept(), attributes_kept(module), FiniteAssumed():
+                program = torch.export.export(module, inputs, strict=False)
+        except Exception:  # torch has no common class for what its exporter raises
+            return None
+        return why_evaluation_differs(program, module, inputs, {}, dict(zip(input_names(module, len(inputs)), inputs)), [{}])
+
+
+def why_evaluation_differs(program, module, inputs, kwargs, named, choices):
+    """Program.evaluation_differs of a module that is in training mode, and was traced so as `program`."""
+    attention = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # other operators for the same numbers
+    try:
+        with in_training(module, False), attributes_kept(module), FiniteAssumed():
+            return find_difference(program, traced(module, inputs, kwargs, named, choices)[0])
+    except ExportError as why:
+        return f"it cannot be exported ({why})"
+    finally:
+        torch.backends.mha.set_fastpath_enabled(attention)
 
 
 @contextlib.contextmanager

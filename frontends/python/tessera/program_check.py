@@ -67,7 +67,8 @@ def compare_step(model, program, inputs, kwargs, buffers):
     except ExportError:
         raise
     except Exception as why:
-        raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}") from why
+        hint = "; an output that is not trained, such as a metric, is returned as .detach()" if "derivative for" in str(why) else ""
+        raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}{hint}") from why
     names = changed(start, model.named_parameters())
     if names:
         raise ExportError(f"the forward pass changes parameters: {listed(names)}")

@@ -89,15 +89,17 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
         from the seed. Without, those of the program or file that was compiled; by rule if it has none.
     show: pass on all that the tool prints, or nothing. By default all of it goes to a terminal; elsewhere, in a notebook or a log, a
         line on steps comes every ten seconds.
-    options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …
+    options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …;
+        eval_data is a path or {name: array}, as data is.
     flags: more words of the command, as they are.
     Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised.
     Raises ToolError with what the tool said.
     """
-    words = flags_of(TRAIN, "train", options)
     with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+        if isinstance(options.get("eval_data"), dict):
+            options["eval_data"] = data_file(options["eval_data"], folder, "eval_data")
         command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
-                   "--steps", str(steps), "--out", os.fspath(out), *words, *map(str, flags)]
+                   "--steps", str(steps), "--out", os.fspath(out), *flags_of(TRAIN, "train", options), *map(str, flags)]
         flag, values = ("--weights", weights) if weights is not None else ("--model-file", program_of(artifact, command))
         if values is None:
             follow(command, show)
@@ -117,14 +119,14 @@ def program_of(artifact, command):
     return program if program is not None and program.has_weights and begins and "--resume=auto" not in command else None
 
 
-def data_file(data, folder):
-    """The path of the data; arrays are written into the folder."""
+def data_file(data, folder, name="data"):
+    """The path of the data; arrays are written into the folder. name: of the argument."""
     if isinstance(data, (str, os.PathLike)):
         return os.fspath(data)
     if not isinstance(data, dict):
-        raise TypeError(f"data is a {type(data).__name__}, expected a path or {{name: array}}")
+        raise TypeError(f"{name} is a {type(data).__name__}, expected a path or {{name: array}}")
     import numpy
-    path = os.path.join(folder, "data.npz")
+    path = os.path.join(folder, name + ".npz")
     numpy.savez(path, **{name: numpy.asarray(array) for name, array in data.items()})
     return path
 

@@ -23,6 +23,15 @@ class Named(Base):
 
 
 @case()
+class ByMode(Base):
+    """What it does in training mode alone."""
+
+    def forward(self, x):
+        y = self.b(self.a(x))
+        return y * 2 if self.training else y
+
+
+@case()
 class Auto(Base):
     pass
 

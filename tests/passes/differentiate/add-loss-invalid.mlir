@@ -48,3 +48,27 @@ func.func @pairs(%x: tensor<4x2xf32> {train.role = "input", train.name = "x", tr
   %y = train.dot_general %x, %x {lhs_batch = array<i64>, rhs_batch = array<i64>, lhs_contract = array<i64: 1>, rhs_contract = array<i64: 1>} : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x4xf32>
   return %y, %x : tensor<4x4xf32>, tensor<4x2xf32>
 }
+
+// -----
+
+// Targets of either dimension of classes have the same shape: the data cannot tell which is meant.
+// expected-warning@+1 {{of logits 'tensor<2x8x8x8xf32>' the last dimension counts classes, and targets are 'tensor<2x8x8xi32>': where dimension 1 counts them, as for PyTorch's cross_entropy, let the model return logits.movedim(1, -1)}}
+func.func @classes_of_images(%x: tensor<2x8x8x8xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, none, none, none]>})
+    -> (tensor<2x8x8x8xf32> {train.role = "output", train.name = "y"}) {
+  return %x : tensor<2x8x8x8xf32>
+}
+
+// -----
+
+// Words are no classes, and targets of either dimension differ where the sizes do.
+func.func @classes_of_words(%x: tensor<2x8x8xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, position, none]>})
+    -> (tensor<2x8x8xf32> {train.role = "output", train.name = "y"}) {
+  return %x : tensor<2x8x8xf32>
+}
+
+// -----
+
+func.func @classes_of_others(%x: tensor<2x8x8x5xf32> {train.role = "input", train.name = "x", train.dims = #train.dims<[sample, none, none, none]>})
+    -> (tensor<2x8x8x5xf32> {train.role = "output", train.name = "y"}) {
+  return %x : tensor<2x8x8x5xf32>
+}

@@ -184,3 +184,39 @@ func.func @step(%w: tensor<2xf32> {train.role = "param", train.name = "w"}, %x: 
   %next = train.add %running, %sum : tensor<2xf32>
   return %loss, %next : tensor<f32>, tensor<2xf32>
 }
+
+// -----
+
+// What the module does after eval() is something else, by the file that it was imported from.
+// expected-error@+1 {{the model cannot be evaluated: after eval() the module computes something else: net.py:7: if self.training:; to evaluate what was trained}}
+module attributes {train.mode = "training", train.evaluation_differs = "net.py:7: if self.training:"} {
+  func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                  %x: tensor<4xf32> {train.role = "input", train.name = "x"})
+      -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+    %y = train.mul %x, %w : tensor<4xf32>
+    %loss = train.reduce sum, %y {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// In evaluation mode, no random number is left out.
+module attributes {train.mode = "evaluation"} {
+  func.func @step(%w: tensor<4xf32> {train.role = "param", train.name = "w"},
+                  %x: tensor<4xf32> {train.role = "input", train.name = "x"},
+                  %seed: tensor<i64> {train.role = "hyper", train.name = "seed"})
+      -> (tensor<f32> {train.role = "loss"}) attributes {train.loss_of_batch = "mean"} {
+    // expected-error@+1 {{it draws random numbers in evaluation mode, too, and an evaluation has none}}
+    %random = train.rng_uniform %seed {stream = 0 : i64} : (tensor<i64>) -> tensor<4xf32>
+    %y = train.add %x, %random : tensor<4xf32>
+    %z = train.mul %y, %w : tensor<4xf32>
+    %loss = train.reduce sum, %z {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{train.mode expected a string that is not empty, got 3 : i64}}
+module attributes {train.mode = 3 : i64} {}

@@ -5,12 +5,14 @@
 #include "compiler/dialect/dist/Dist.h"
 #include "compiler/dialect/train/Fp8Policy.h"
 #include "compiler/dialect/train/Initializer.h"
+#include "compiler/dialect/train/Program.h"
 #include "frontends/Frontend.h"
 #include "passes/differentiate/BatchSizes.h"
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
 #include "tools/tessera-compile/driver/ChooseAttention.h"
+#include "tools/tessera-compile/driver/Computation.h"
 #include "tools/tessera-compile/driver/Emit.h"
 #include "tools/tessera-compile/driver/Fit.h"
 #include "tools/tessera-compile/driver/LongestSequence.h"
@@ -107,7 +109,7 @@ LogicalResult checkOutputs(const CompileOptions &options, Location loc) {
       continue;
     if (!llvm::sys::fs::is_regular_file(status))
       return emitError(loc) << flag << ": '" << path << "' is not a regular file"
-                            << (StringRef(flag) == "-o" ? "; --compile-to lower writes none" : "");
+                            << (StringRef(flag) == "-o" ? "; -o names the artifact" : "");
     for (StringRef read : {StringRef(options.input), StringRef(options.target)})
       if (bool isSame = false; !llvm::sys::fs::equivalent(path, read, isSame) && isSame)
         return emitError(loc) << flag << ": '" << path << "' is read, too, and would be replaced";
@@ -179,6 +181,13 @@ LogicalResult Compilation::import() {
   if (failed(checkStep(step)))
     return failure();
   remarkAssumedDims(step);
+  if (!(*module)->hasAttr(train::kComputation))
+    (*module)->setAttr(train::kComputation, StringAttr::get(&context, describeComputation(step)));
+  auto mode = (*module)->getAttrOfType<StringAttr>(train::kMode);
+  if (mode && mode.getValue() == train::kEvaluationMode && !options.evaluate)
+    emitWarning(module->getLoc()) << options.input
+                                  << " is a module in evaluation mode (evaluation=True), which trains "
+                                     "without dropout and with the statistics of batch norms as they are";
   return setMesh();
 }
 
@@ -392,8 +401,11 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
       outcome = *reported;
     }
   }
-  if (options.compileTo != Phase::Artifact)
+  if (options.compileTo != Phase::Artifact && options.output.empty())
     out << compilation.text() << "\n";
+  else if (options.compileTo != Phase::Artifact &&
+           failed(writeText(options.output, compilation.text() + "\n", UnknownLoc::get(&context))))
+    return failure();
   if (options.timing)
     printTimings(compilation.timings);
   return outcome;

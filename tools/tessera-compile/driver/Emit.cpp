@@ -10,7 +10,9 @@
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Dims.h"
+#include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Optimizer.h"
+#include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"
 #include "passes/lower/codegen/CpuCodegen.h"
 #include "passes/lower/codegen/GpuCodegen.h"
@@ -176,6 +178,10 @@ LogicalResult emitArtifact(const CompileOptions &options, ModuleOp module, const
   metadata.hasPerplexity = options.loss == "cross-entropy" && options.labelSmoothing == 0.0;
   makeLearningRate(scheduleRequest(options), metadata.learningRate); // checked with the options
   metadata.model = modelEntries(options, size);
+  if (auto computation = module->getAttrOfType<StringAttr>(train::kComputation))
+    metadata.model.emplace_back("computation", computation.str());
+  if (auto mode = module->getAttrOfType<StringAttr>(train::kMode); mode && mode == train::kEvaluationMode)
+    metadata.model.emplace_back("mode", mode.str());
   metadata.sequence = sequence;
   auto modelFile = describeModelFile(options, module);
   if (failed(modelFile))

@@ -132,8 +132,10 @@ static std::string parseAxis(const std::string &text, MeshAxis &axis) {
   }
   axis.role = *role;
   const std::string number = text.substr(equals + 1);
-  if (number.empty() || number.size() > 6 || !std::all_of(number.begin(), number.end(), ::isdigit) ||
-      std::stoll(number) < 1)
+  const bool isNumber = !number.empty() && std::all_of(number.begin(), number.end(), ::isdigit);
+  if (isNumber && number.size() > 6)
+    return "--mesh: axis '" + axis.name + "' has " + number + " ranks, and a mesh has 65536 at most";
+  if (!isNumber || std::stoll(number) < 1)
     return ("--mesh: axis '" + axis.name).append("' needs a size of at least 1, got '").append(number).append("'");
   axis.size = std::stoll(number);
   const llvm::StringRef missing = dist::getInfo(axis.role).missing;

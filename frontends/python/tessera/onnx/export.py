@@ -13,6 +13,7 @@ from ..dropout import without_dropout
 from ..errors import ExportError, listed
 from ..module_checks import check_parameters
 from ..module_step import in_training
+from ..program import why_module_differs
 from ..whole_file import whole_file
 from . import evaluate as evaluator
 from . import exporters, graph, observe, record
@@ -49,6 +50,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
                 say(f"{rates} dropout rate{'' if rates == 1 else 's'} set to 0 (--keep-dropout keeps them)")
             observation = observe.observe(model, inputs, say)
             observation.cleared = rates
+            observation.evaluation_differs = why_module_differs(model, inputs)
             trial = Trial(model, inputs, names, outputs or observation.outputs, axes, observation, evaluate)
             trial.decide(say)
             choices = list(exporters.EXPORTERS) if exporter == "auto" else [exporter]

@@ -28,6 +28,7 @@ class Observation:
     dropout: list = dataclasses.field(default_factory=list)      # as in the record
     outputs: list = dataclasses.field(default_factory=list)      # names of the outputs
     cleared: int = 0                                             # dropout rates that were set to 0 before
+    evaluation_differs: str = None                               # see program.why_module_differs
     suspects: list = dataclasses.field(default_factory=list)     # calls whose arguments exporters are known to drop
     marks: int = 0                                               # places to be marked where PyTorch cuts gradients
     still: set = dataclasses.field(default_factory=set)          # parameters in the graph that get no gradient in PyTorch

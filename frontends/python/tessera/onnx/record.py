@@ -31,9 +31,10 @@ def describe(model, exporter, outputs, observation):
         parameters.append(entry)
     buffers = [{"name": name, "shape": list(buffer.shape), "dtype": spelled(buffer.dtype)}
                for name, (buffer, _) in buffer_names(model).items()]
+    differs = {"evaluation_differs": observation.evaluation_differs} if observation.evaluation_differs else {}
     return {"version": VERSION, "exporter": f"{exporter}, torch {torch.__version__.split('+')[0]}",
             "parameters": parameters, "buffers": buffers, "batch_norm": observation.batch_norm,
-            "dropout": observation.dropout, "dropout_cleared": observation.cleared, "outputs": list(outputs)}
+            "dropout": observation.dropout, "dropout_cleared": observation.cleared, "outputs": list(outputs), **differs}
 
 
 def spelled(dtype):
