@@ -198,6 +198,13 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   const StepOutcome outcome = outcomeOf(0, step);
   record.step = step;
   record.loss = outcome.loss;
+  if (outcome.loss == 0 && !hasToldZeroLoss && artifact->modelOption("loss") == "cross-entropy") {
+    hasToldZeroLoss = true;
+    log::warn(
+        "the loss of step {} is 0: where all targets of a step are ignored, this is its loss, and PyTorch's is not "
+        "a number",
+        step);
+  }
   record.gradNorm = outcome.gradNorm;
   record.learningRate = outcome.learningRate;
   record.isSkipped = nonFinite[0].hasSkipped();

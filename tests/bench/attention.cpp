@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   arguments.scale = 0.125f;
   arguments.causal = true;
   arguments.window = number(8, 0);
-  const cpu::Team team(threads);
+  cpu::Team team(threads);
   team.adopt();
   cpu::Scratch scratch;
   const double forward = medianSeconds(rounds, [&] { cpu::attention(arguments, scratch, team); });

@@ -60,12 +60,12 @@ class ToolTest(unittest.TestCase):
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def tool(self, name, *arguments, timeout=300):
+    def tool(self, name, *arguments, timeout=300, env=None):
         command = [os.path.join(BIN, name), *map(str, arguments)]
         if name == "tessera-run" and self.begins_by_rule:
             command = run_command(*arguments)
         return subprocess.run(command, cwd=self.folder, timeout=timeout, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, errors="replace")
+                              stderr=subprocess.PIPE, text=True, errors="replace", env=env)
 
     def succeed(self, name, *arguments, timeout=300):
         done = self.tool(name, *arguments, timeout=timeout)

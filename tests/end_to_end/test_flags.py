@@ -178,6 +178,28 @@ class CompileFlags(ToolTest):
             losses[index] = record["loss"]
         self.assertEqual(losses[-100], losses[7])
         self.assertNotEqual(losses[7], plain["loss"])
+        data["targets"][:] = -100
+        safetensors.save(data, self.path("data.safetensors"))
+        done = self.tool("tessera-run", "plain.tessera", "--data", "data.safetensors", "--steps", 1, "--out", "none")
+        self.assertIn("the loss of step 1 is 0: where all targets of a step are ignored, this is its loss", done.stderr)
+
+    def test_threads_that_the_environment_takes_away(self):
+        """oneDNN is wrong with fewer threads than it asked for: a rank computes with as many as OpenMP gives it, and says so."""
+        self.succeed("tessera-compile", *self.model, "-o", "net.tessera")
+
+        def run(name, threads, **variables):
+            done = self.tool("tessera-run", "net.tessera", "--data", self.golden.data, "--order", "sequential", "--steps", 2, "--weights",
+                             self.golden.weights, "--threads", threads, "--out", name, env={**os.environ, **variables})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [record["loss"] for record in self.metrics(name)], done
+        one, _ = run("one", 1)
+        two, _ = run("two", 2)
+        for at, variables in enumerate(({"OMP_DYNAMIC": "true"}, {"OMP_MAX_ACTIVE_LEVELS": "0"}, {"OMP_NUM_THREADS": "1"})):
+            self.assertEqual(run(f"same{at}", 2, **variables)[0], two, variables)
+        losses, done = run("limited", 2, OMP_THREAD_LIMIT="1")
+        self.assertEqual(losses, one)
+        self.assertIn("OpenMP gives a rank 1 of 2 threads", done.stderr)
+        self.assertIn("1 rank x 1 threads", done.stdout)
 
     def test_a_cosine_ends_at_its_lowest_rate(self):
         _, records = self.train("cosine", "--schedule", "cosine", "--lr", 0.01, "--min-lr", 0.001, steps=3)

@@ -124,7 +124,9 @@ Result<std::unique_ptr<Device>> CpuDevice::create(const std::string &target, con
   }
   TESSERA_RETURN_IF_ERROR(checkTarget(target));
   std::unique_ptr<CpuDevice> made(new CpuDevice(options));
-  made->shared.team.adopt();
+  if (const int there = made->shared.team.adopt(); there < options.threads && options.rankOnHost == 0)
+    log::warn("OpenMP gives a rank {} of {} threads (OMP_THREAD_LIMIT), and it computes with as many", there,
+              options.threads);
   return std::unique_ptr<Device>(std::move(made));
 }
 

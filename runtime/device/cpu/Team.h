@@ -19,8 +19,22 @@ class Team {
 public:
   explicit Team(int threads) : size(std::max(threads, 1)) {}
   int threads() const { return size; }
-  /// Makes this team the one of the calling thread, for oneDNN too.
-  void adopt() const { omp_set_num_threads(size); }
+  /// Makes this team the one of the calling thread, for oneDNN too, which computes wrong results where OpenMP has fewer
+  /// threads than it was asked for (OMP_DYNAMIC, OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS). Returns how many there are,
+  /// at most as many as wanted, of which the team is then made.
+  int adopt() {
+    omp_set_dynamic(0);
+    omp_set_max_active_levels(std::max(omp_get_max_active_levels(), 1));
+    int there = 1;
+#pragma omp parallel num_threads(size)
+    {
+#pragma omp single
+      there = omp_get_num_threads();
+    }
+    size = there;
+    omp_set_num_threads(size);
+    return size;
+  }
 
   /// Calls `body(begin, end)` on the team so that the ranges cover [0, extent) once; borders are multiples of `grain`.
   /// Which thread gets which range depends on the size of the team only.
