@@ -107,12 +107,15 @@ Value hypot(Build &b, Value x, Value y) {
   return b.mul(scale, b.unary<SqrtOp>(b.add(b.mul(across, across), b.mul(up, up))));
 }
 
-/// The softplus of the difference; of two that are equal (infinite, perhaps) their mean and log(2).
+/// The larger one and the softplus of how far the other is below it; of two that are equal (infinite, perhaps) their
+/// mean and log(2).
 Value logAddExp(Build &b, Value x, Value y) {
   Value isSame = b.compare(CompareDirection::Eq, x, y), zero = b.splatLike(x, 0.0);
-  Value difference = b.sub(b.select(isSame, zero, x), b.select(isSame, zero, y));
+  Value isFirst = b.compare(CompareDirection::Gt, x, y);
+  Value larger = b.select(isFirst, x, y), smaller = b.select(isFirst, y, x);
+  Value difference = b.sub(b.select(isSame, zero, smaller), b.select(isSame, zero, larger));
   Value same = plus(b, b.scale(b.add(x, y), 0.5), std::log(2.0));
-  return b.select(isSame, same, b.add(y, b.unary<SoftplusOp>(difference)));
+  return b.select(isSame, same, b.add(larger, b.unary<SoftplusOp>(difference)));
 }
 
 Value xLogY(Build &b, Value x, Value y) {

@@ -6,6 +6,7 @@ usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its
 import contextlib
 import json
 import os
+import random
 import subprocess
 import sys
 import traceback
@@ -431,6 +432,117 @@ def evaluation_of_what_depends_on_the_mode(test, folder):
     done = subprocess.run([tessera.tools.find_tool("tessera-run"), artifact, "--data", "x.npz", "--weights", "fresh", "--steps", "1", "--out", "run"],
                           cwd=folder, capture_output=True, text=True)
     test.assertIn("is of a module in evaluation mode, and trains without dropout", done.stderr)
+
+
+class Merged(torch.nn.Linear):
+    """An adapter that eval() merges into its weight."""
+
+    def __init__(self):
+        super().__init__(6, 6)
+        self.down, self.up = torch.nn.Parameter(torch.randn(2, 6)), torch.nn.Parameter(torch.randn(6, 2))
+        self.weight.requires_grad_(False)
+
+    def train(self, mode=True):
+        if mode != self.training:
+            with torch.no_grad():
+                self.weight += (self.up @ self.down) * (-1 if mode else 1)
+        return super().train(mode)
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y + x @ self.down.T @ self.up.T if self.training else y
+
+
+@case
+def modes_that_change_more(test, folder):
+    """A train() that changes parameters is never called on the user's module."""
+    net = Merged()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    test.assertEqual(tessera.export(net, example()).evaluation_differs, "eval() changes weight")
+    for mode, wanted in ((True, "eval"), (False, "train")):
+        with test.assertRaisesRegex(tessera.ExportError, f"a train.. or eval.. of its own, which may change more than the mode: call {wanted}.. before"):
+            tessera.export(net, example(), evaluation=mode)
+        net = net.eval()
+    with test.assertRaisesRegex(tessera.CannotCompare, "of its own, which may change more than the mode"):
+        tessera.verify(net, example(), loss="mse")
+    test.assertEqual(tessera.export(net, example(), evaluation=True).mode, "evaluation")
+    for name, value in net.train().state_dict().items():
+        torch.testing.assert_close(value, before[name])
+
+
+class Hidden(torch.nn.Module):
+    """State that is in no buffer."""
+
+    count = 0
+
+    def __init__(self, place):
+        super().__init__()
+        self.layer, self.place, self._mean, self.table = torch.nn.Linear(6, 6), place, torch.zeros(6), numpy.zeros(1)
+        self.object = type("Plain", (), {})()
+        self.object.n = 0
+
+    def forward(self, x):
+        y = self.layer(x)
+        if self.place == "_mean":
+            self._mean = 0.9 * self._mean + 0.1 * y.detach().mean(0)
+            return y - self._mean
+        if self.place == "object":
+            self.object.n += 1
+        if self.place == "table":
+            self.table[0] += 1
+        if self.place == "count":
+            Hidden.count += 1
+        if self.place == "random":
+            return y * random.random()
+        return y * float(numpy.random.rand()) if self.place == "numpy" else y
+
+
+@case
+def state_that_is_no_buffer(test, folder):
+    for place in ("_mean", "object", "table", "count"):
+        with test.subTest(place):
+            net = Hidden(place)
+            mean = net._mean
+            with test.assertRaisesRegex(tessera.ExportError, f"{place}|self.{place}"):
+                tessera.export(net, example())
+            test.assertIs(net._mean, mean)
+    for place in ("random", "numpy"):
+        with test.subTest(place), test.assertRaisesRegex(tessera.ExportError, "draws random numbers of Python or NumPy"):
+            tessera.export(Hidden(place), example())
+
+
+@case
+def warnings_of_the_compiler(test, folder):
+    """Are warnings of Python."""
+    with test.assertWarnsRegex(UserWarning, "the last dimension counts classes"):
+        tessera.compile(tessera.export(torch.nn.Conv2d(3, 6, 3, padding=1), (torch.randn(4, 3, 6, 6),)), os.path.join(folder, "net.tessera"), batch=4)
+
+
+@case
+def gradients_of_the_user_stay(test, folder):
+    net = torch.nn.Linear(6, 3)
+    net.weight.grad = torch.ones(3, 6)
+    grad = net.weight.grad
+    test.assertTrue(tessera.verify(net, example(), loss="mse", steps=2).same)
+    test.assertIs(net.weight.grad, grad)
+
+
+@case
+def sums_of_exponentials(test, folder):
+    """Of numbers far apart, such as the log of zero that dynamic programs write as -1e9."""
+    class Sums(torch.nn.Module):
+        def __init__(self, far, swapped):
+            super().__init__()
+            self.layer, self.far, self.swapped = torch.nn.Linear(6, 3), far, swapped
+
+        def forward(self, x):
+            y = self.layer(x)
+            pair = (torch.full_like(y, self.far), y) if self.swapped else (y, torch.full_like(y, self.far))
+            return torch.logaddexp(*pair).mean() + torch.logaddexp2(*pair).mean() + torch.stack(pair, -1).logcumsumexp(-1)[..., 1].mean()
+    for far in (-1e9, -1e4, float("-inf")):
+        for swapped in (False, True):
+            with test.subTest(far=far, swapped=swapped):
+                test.assertTrue(tessera.verify(Sums(far, swapped), example(), loss="output:output", steps=2).same)
 
 
 class Noisy(torch.nn.Module):

@@ -5,6 +5,7 @@ written as newer ones write theirs: JSON, and the bytes of each weight.
 """
 
 import json
+import math
 import os
 import shutil
 import zipfile
@@ -81,7 +82,7 @@ def write_archive(program, path, extra):
     """Writes the archive of PyTorch 2.9 by what older ones have."""
     from torch._export.serde.serialize import ExportedProgramSerializer, _dataclass_to_dict, EnumEncoder
     serialized = ExportedProgramSerializer().serialize(program).exported_program
-    model = json.dumps(_dataclass_to_dict(serialized), cls=EnumEncoder)
+    model = json.dumps(without_infinities(_dataclass_to_dict(serialized)), cls=EnumEncoder)
     writer = torch._C.PyTorchFileWriter(path)
 
     def record(name, data):
@@ -101,6 +102,15 @@ def write_archive(program, path, extra):
         raise ExportError(f"{unknown[0]} is a {type(constants[unknown[0]][0]).__name__}, which a file cannot hold")
     write_table(record, "constants", "tensor", constants)
     writer.write_end_of_file()
+
+
+def without_infinities(value):
+    """The floats that JSON does not have as newer versions write them: "Infinity", "-Infinity", "NaN"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: without_infinities(entry) for key, entry in value.items()}
+    return [without_infinities(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
 
 def write_table(record, kind, prefix, tensors):

@@ -16,7 +16,7 @@ from .draws import TesseraRandom
 from .dropout import NoDropout, without_dropout
 from .errors import CannotCompare, ExportError, ToolError, first_line, listed
 from .hyper import hyper_flags
-from .module_step import in_training
+from .module_step import gradients_kept, in_mode
 from .names import parameter_names
 from .options import COMPILE, flags_of
 
@@ -245,13 +245,16 @@ def verify(module, inputs, *, strategy=None, mesh=None, loss="cross-entropy", ig
         raise ValueError(f'via is {via!r}, expected "pt2" or "onnx"')
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     words = [*flags_of(COMPILE, "verify", {"mesh": mesh, "strategy": strategy, **options}), *flags]
-    with tempfile.TemporaryDirectory(prefix="tessera-verify-") as temporary, in_training(module):
-        place = os.path.abspath(folder or temporary)
-        os.makedirs(place, exist_ok=True)
-        check = Check(module, inputs, input_names(module, len(inputs)), place,
-                      training.Loss(loss, ignore_index, label_smoothing), steps, seed, timeout, tolerance, via, draw=False)
-        check.export(dynamic=dynamic)
-        verdict = check.run(words)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tessera-verify-") as temporary, in_mode(module), gradients_kept(module):
+            place = os.path.abspath(folder or temporary)
+            os.makedirs(place, exist_ok=True)
+            check = Check(module, inputs, input_names(module, len(inputs)), place,
+                          training.Loss(loss, ignore_index, label_smoothing), steps, seed, timeout, tolerance, via, draw=False)
+            check.export(dynamic=dynamic)
+            verdict = check.run(words)
+    except ExportError as why:
+        raise CannotCompare("model", str(why)) from why
     for note in check.notes:
         warnings.warn(note, stacklevel=2)
     return verdict

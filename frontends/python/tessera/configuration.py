@@ -2,8 +2,10 @@
 such a key of the command line is an error, and of a config.json a warning."""
 
 import difflib
+import importlib
 import inspect
 import os
+import re
 
 from .errors import ExportError, listed
 
@@ -42,6 +44,15 @@ def merged(own, settings, kind):
                       and isinstance(value, dict) else value for key, value in settings.items()}}
 
 
+def is_read(kind, key):
+    """Whether the models of a configuration class read a key that the class itself does not name: getattr(config, "head_dim", …)."""
+    try:
+        source = inspect.getsource(importlib.import_module(kind.__module__.replace("configuration_", "modeling_")))
+    except (ImportError, OSError, TypeError):
+        return False
+    return re.search(rf'config(\.|, ["\']){re.escape(key)}\b', source) is not None
+
+
 def unknown_keys(config, given, usual=None, path=""):
     """[(path of the key, what does not know it, keys that it knows)] of the keys of `given` that a configuration has only because
     they were given. usual: the configuration as it is without them, of which this is a part; None: made here."""
@@ -50,7 +61,7 @@ def unknown_keys(config, given, usual=None, path=""):
     found = []
     for key, value in given.items():
         held = vars(config).get(key)
-        if key not in known and key in vars(config):
+        if key not in known and key in vars(config) and not is_read(type(config), key):
             found.append((path + key, type(config).__name__, sorted(name for name in known if not name.startswith("_"))))
         elif isinstance(value, dict) and hasattr(held, "to_dict"):
             found += unknown_keys(held, value, vars(usual).get(key) if usual else None, f"{path}{key}.")

@@ -1,5 +1,6 @@
 """What a module computes otherwise in evaluation mode than in training mode, by its programs of both."""
 
+import hashlib
 import re
 import traceback
 
@@ -42,9 +43,14 @@ def inputs_of(program):
         if spec.kind == InputKind.USER_INPUT:
             key, users = users, users + 1
         elif spec.kind == InputKind.CONSTANT_TENSOR and isinstance(value, torch.Tensor) and has_values(value):
-            key = (value.dtype, value.shape, value.detach().flatten().contiguous().view(torch.uint8).tolist())
+            key = (value.dtype, value.shape, hashlib.sha256(bytes_of(value)).hexdigest())
         found[spec.arg.name] = (spec.kind.name, key)
     return found
+
+
+def bytes_of(tensor):
+    """The elements of a tensor, in their order."""
+    return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
 
 
 def described(module, inputs, is_training):

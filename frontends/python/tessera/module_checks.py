@@ -59,22 +59,47 @@ def computed_names(module):
             if isinstance(hook, (WeightNorm, SpectralNorm, BasePruningMethod))}
 
 
+OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
 def python_state(model):
-    """{name: what identifies the value} of the attributes of all modules that are plain numbers, texts, tensors, or lists,
-    tuples, sets and dictionaries: a file holds what they were when it was exported. What hooks compute is not among them."""
-    return {f"{place}.{name}".lstrip("."): identity(value) for place, module in model.named_modules()
-            for name, value in vars(module).items() if not name.startswith("_") and name not in computed_names(module)}
+    """{name: what identifies the value} of the attributes of all modules, and of the classes of the user's modules, that are plain
+    numbers, texts, tensors, arrays, or lists, tuples, sets, dictionaries and objects of them: a file holds what they were when it was
+    exported. What hooks compute is not among them."""
+    found, known = {}, {}
+    for place, module in model.named_modules():
+        for kind in type(module).__mro__:
+            if kind.__module__.split(".")[0] not in ("torch", "builtins"):
+                found |= {f"{place}.{name}".lstrip("."): identity(value, known) for name, value in vars(kind).items()
+                          if not name.startswith("__")}
+        found |= {f"{place}.{name}".lstrip("."): identity(value, known) for name, value in vars(module).items()
+                  if name not in OF_EVERY_MODULE and name not in computed_names(module)}
+    return found
 
 
-def identity(value):
+def identity(value, known):
+    """Equal for a value that is as it was. known: {id: identity} of the objects that were met."""
     if isinstance(value, torch.nn.Parameter):
         return id(value)
     if isinstance(value, torch.Tensor):
         return id(value), value._version
-    if isinstance(value, (list, tuple)):
-        return tuple(map(identity, value))
-    if isinstance(value, dict):
-        return tuple((key if isinstance(key, (str, int)) else id(key), identity(entry)) for key, entry in value.items())
-    if isinstance(value, (bool, int, float, complex, str, bytes, type(None))):
+    if isinstance(value, PLAIN):
         return value
-    return len(value) if isinstance(value, (set, frozenset)) else None
+    if id(value) in known:
+        return known[id(value)]
+    known[id(value)] = None  # meanwhile, where it holds itself
+    if isinstance(value, (list, tuple)):
+        result = tuple(identity(entry, known) for entry in value)
+    elif isinstance(value, dict):
+        result = tuple((key if isinstance(key, (str, int)) else id(key), identity(entry, known)) for key, entry in value.items())
+    elif isinstance(value, (set, frozenset)):
+        result = len(value)
+    elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
+        result = hash(value.tobytes())
+    elif hasattr(value, "__dict__") and not isinstance(value, (torch.nn.Module, type)) and not callable(value):
+        result = identity(vars(value), known)
+    else:
+        result = None
+    known[id(value)] = result
+    return result

@@ -11,30 +11,40 @@ from .errors import ExportError, listed
 from .module_checks import computed_names, has_values
 
 
-def check_modes(model):
-    """Raises ExportError where it is not clear which parts of a model are to be in training mode."""
+def own_modes(model):
+    """Names of the modules whose train() or eval() is not that of torch.nn.Module, and may do more than to set a mode."""
+    return [name or "the module" for name, module in model.named_modules()
+            if type(module).train is not torch.nn.Module.train or type(module).eval is not torch.nn.Module.eval]
+
+
+def check_modes(model, training):
+    """Raises ExportError where it is not clear how a model becomes what it is in training mode, or after eval()."""
     before = {name: module.training for name, module in model.named_modules()}
-    if not model.training and (training := [name for name, mode in before.items() if mode]):
-        raise ExportError(f"the module is in evaluation mode, and parts of it are in training mode ({listed(training, 3)}): call "
+    if training and not model.training and (parts := [name for name, mode in before.items() if mode]):
+        raise ExportError(f"the module is in evaluation mode, and parts of it are in training mode ({listed(parts, 3)}): call "
                           "train(), and then eval() of the parts that stay as they are")
-    if model.training and any(type(module).train is not torch.nn.Module.train for module in model.modules()):
-        model.train()
-        other = [name or "the module" for name, module in model.named_modules() if module.training != before[name]]
-        for name, module in model.named_modules():
-            module.training = before[name]
+    own = own_modes(model)
+    if own and (model.training != training or not training and any(before.values())):
+        raise ExportError(f"{listed(own, 3)} has a train() or eval() of its own, which may change more than the mode: call "
+                          f"{'train()' if training else 'eval()'} before the export")
+    if own and training:
+        with attributes_kept(model), kept(model) as (buffers, parameters):
+            model.train()
+            other = [name or "the module" for name, module in model.named_modules() if module.training != before[name]]
+            other += changed({**buffers, **parameters}, [*model.named_buffers(), *model.named_parameters()])
         if other:
-            raise ExportError(f"train() of the module puts parts of it into another mode than they are in ({listed(other, 3)}): call "
-                              "train() before the export")
+            raise ExportError(f"train() of the module puts parts of it into another mode than they are in, or changes them "
+                              f"({listed(other, 3)}): call train() before the export")
 
 
 @contextlib.contextmanager
-def in_training(model, training=True):
-    """A model in evaluation mode is in training mode meanwhile, with all its modules; training=False: the other way round."""
+def in_mode(model, training=True):
+    """The model is as after train() meanwhile, unless it is in training mode already, of which parts may be in evaluation mode;
+    training=False: as after eval(). Raises ExportError (check_modes)."""
+    check_modes(model, training)
     modes = {module: module.training for module in model.modules()}
-    if training:
-        check_modes(model)
-    if model.training != training:
-        model.train(training)
+    for module in modes if not training or not model.training else ():
+        module.training = training
     try:
         yield
     finally:
@@ -109,17 +119,24 @@ def combine(outputs, which):
     return total
 
 
-def gradients(model, compute):
-    """{name: gradient or None} of what compute() returns; the parameters' own .grad are kept."""
-    kept = {name: parameter.grad for name, parameter in model.named_parameters()}
+@contextlib.contextmanager
+def gradients_kept(model):
+    """Puts the parameters' .grad back; meanwhile they have none."""
+    before = {name: parameter.grad for name, parameter in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = None
     try:
-        compute().backward()
-        return {name: parameter.grad for name, parameter in model.named_parameters()}
+        yield
     finally:
         for name, parameter in model.named_parameters():
-            parameter.grad = kept[name]
+            parameter.grad = before[name]
+
+
+def gradients(model, compute):
+    """{name: gradient or None} of what compute() returns; the parameters' own .grad are kept."""
+    with gradients_kept(model):
+        compute().backward()
+        return {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
 def state(tensors):

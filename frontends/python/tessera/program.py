@@ -1,6 +1,7 @@
 """Exports a PyTorch module as a program of one training step's forward pass, which tessera-compile reads as a .pt2 file."""
 
 import contextlib
+import copy
 import dataclasses
 import io
 import logging
@@ -16,7 +17,7 @@ from .errors import ExportError, first_line, listed, user_line
 from .evaluation_mode import find_difference
 from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
-from .module_step import attributes_kept, global_hooks_kept, in_training, kept
+from .module_step import attributes_kept, changed, global_hooks_kept, in_mode, kept, own_modes, state
 from .program_check import check_program
 from .weightless import as_fake, mode_of
 
@@ -125,7 +126,7 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, eva
         raise ExportError(f"forward takes {len(names)} inputs, the example has {len(inputs)}")
     named = {**dict(zip(names, inputs)), **kwargs}
     finite = FiniteAssumed()
-    with in_training(module, not evaluation), as_fake(module, mode), warnings.catch_warnings():
+    with attributes_kept(module), in_mode(module, not evaluation), as_fake(module, mode), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         choices = wanted_dimensions(dynamic, named)
         with finite:
@@ -174,22 +175,31 @@ def traced(module, inputs, kwargs, named, choices):
 
 def why_module_differs(module, inputs):
     """Program.evaluation_differs of a module that is in training mode, also None where torch.export cannot tell."""
-    with quiet(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with global_hooks_kept(), attributes_kept(module), FiniteAssumed():
-                program = torch.export.export(module, inputs, strict=False)
-        except Exception:  # torch has no common class for what its exporter raises
-            return None
-        return why_evaluation_differs(program, module, inputs, {}, dict(zip(input_names(module, len(inputs)), inputs)), [{}])
+    named = dict(zip(input_names(module, len(inputs)), inputs))
+    try:
+        with attributes_kept(module), FiniteAssumed():
+            program = traced(module, inputs, {}, named, [{}])[0]
+    except ExportError:
+        return None
+    return why_evaluation_differs(program, module, inputs, {}, named, [{}])
 
 
 def why_evaluation_differs(program, module, inputs, kwargs, named, choices):
     """Program.evaluation_differs of a module that is in training mode, and was traced so as `program`."""
+    own = own_modes(module)
+    if own:  # what eval() does to a copy leaves the module as it is
+        try:
+            module, before = copy.deepcopy(module), module
+            module.eval()
+        except Exception as why:  # of the user's code
+            return f"{listed(own, 3)} has a train() or eval() of its own, and a copy of the module fails ({first_line(why)})"
+        tensors = [*module.named_buffers(), *module.named_parameters()]
+        if names := changed(state([*before.named_buffers(), *before.named_parameters()]), tensors):
+            return f"eval() changes {listed(names)}"
     attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # other operators for the same numbers
     try:
-        with in_training(module, False), attributes_kept(module), FiniteAssumed():
+        with attributes_kept(module), contextlib.nullcontext() if own else in_mode(module, False), FiniteAssumed():
             return find_difference(program, traced(module, inputs, kwargs, named, choices)[0])
     except ExportError as why:
         return f"it cannot be exported ({why})"

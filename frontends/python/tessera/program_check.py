@@ -4,6 +4,9 @@ A program has no hooks, and what custom autograd functions and checkpoints do in
 differ here. Weights are other ones than the exported, so that numbers that were computed from them differ, too.
 """
 
+import random
+
+import numpy
 import torch
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree
@@ -43,6 +46,11 @@ def custom_functions(result):
     return sorted(names)
 
 
+def numbers_of_python():
+    """Where the random numbers of Python and NumPy are."""
+    return random.getstate(), repr(numpy.random.get_state())
+
+
 def compare_step(model, program, inputs, kwargs, buffers):
     found = {}
 
@@ -58,7 +66,7 @@ def compare_step(model, program, inputs, kwargs, buffers):
         found["hint"] = CHECKPOINTS if REENTRANT in functions else ""
         return total
 
-    start, attributes = state(model.named_parameters()), python_state(model)
+    start, attributes, random_state = state(model.named_parameters()), python_state(model), numbers_of_python()
     given, inputs = inputs, tuple(tensor.clone() for tensor in inputs)
     given_by_name, kwargs = kwargs, {name: tensor.clone() for name, tensor in kwargs.items()}
     try:
@@ -69,6 +77,9 @@ def compare_step(model, program, inputs, kwargs, buffers):
     except Exception as why:
         hint = "; an output that is not trained, such as a metric, is returned as .detach()" if "derivative for" in str(why) else ""
         raise ExportError(f"the module fails in training mode: {type(why).__name__}: {first_line(why)}{hint}") from why
+    if numbers_of_python() != random_state:
+        raise ExportError("the forward pass draws random numbers of Python or NumPy, of which a program has those of the export for "
+                          "all steps: draw with torch, whose numbers are new ones in each step")
     names = changed(start, model.named_parameters())
     if names:
         raise ExportError(f"the forward pass changes parameters: {listed(names)}")

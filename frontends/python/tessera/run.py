@@ -127,7 +127,7 @@ def data_file(data, folder, name="data"):
         raise TypeError(f"{name} is a {type(data).__name__}, expected a path or {{name: array}}")
     import numpy
     path = os.path.join(folder, name + ".npz")
-    numpy.savez(path, **{name: numpy.asarray(array) for name, array in data.items()})
+    numpy.savez(path, **{name: numpy.asarray(array, order="C") for name, array in data.items()})
     return path
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import warnings
 
 import numpy
 
@@ -49,6 +50,9 @@ def run_tool(name, *arguments, timeout=None):
         raise kind(name, 1, f"error: {name} took longer than {timeout} s") from why
     if done.returncode != 0:
         raise kind(name, done.returncode, done.stderr + done.stdout)
+    for line in done.stderr.splitlines():
+        if "warning: " in line:
+            warnings.warn(line.partition("warning: ")[2], stacklevel=3)
     return done.stdout
 
 

@@ -12,7 +12,7 @@ from ..distinct import distinct
 from ..dropout import without_dropout
 from ..errors import ExportError, listed
 from ..module_checks import check_parameters
-from ..module_step import in_training
+from ..module_step import in_mode
 from ..program import why_module_differs
 from ..whole_file import whole_file
 from . import evaluate as evaluator
@@ -43,7 +43,7 @@ def export_proto(model, inputs, names, outputs=None, exporter="auto", axes=None,
     inputs, names = tuple(inputs), list(names)
     axes = axes or axes_of(inputs)
     check_parameters(model)
-    with warnings.catch_warnings(), in_training(model):
+    with warnings.catch_warnings(), in_mode(model):
         warnings.simplefilter("ignore")
         with without_dropout(model, not keep_dropout) as rates, distinct(model):
             if rates:
