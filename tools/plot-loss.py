@@ -26,7 +26,7 @@ def read_metrics(path):
                     if record["loss"] is not None:
                         steps.append(int(record["step"]))
                         losses.append(float(record["loss"]))
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                     fail(f"'{path}' line {number} is not a record of a step")
     except OSError as error:
         fail(f"cannot read '{path}': {error.strerror}")
@@ -38,8 +38,8 @@ def read_metrics(path):
 def read_entropy(path):
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file).get("unigram_entropy")
-    except (OSError, ValueError):
+            return float(json.load(file)["unigram_entropy"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

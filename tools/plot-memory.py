@@ -17,7 +17,7 @@ def read_snapshot(path):
             snapshot = json.load(file)
     except OSError as error:
         fail(f"cannot read '{path}': {error.strerror}; tessera-run writes it with --memory-snapshot")
-    except ValueError:
+    except (ValueError, RecursionError):
         fail(f"'{path}' is not JSON")
     try:
         times = [float(point["seconds"]) * 1e3 for point in snapshot["points"]]

@@ -20,7 +20,7 @@ def read(path):
         return report["policy"], [point(entry) for entry in report["front"]], named, point(report["chosen"])
     except OSError as error:
         fail(f"cannot read '{path}': {error.strerror}")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         fail(f"'{path}' is not a report of --remat-report")
 
 

@@ -20,9 +20,12 @@ def pyplot():
 
 
 def save(figure, path):
-    """Writes the figure as PNG, equal bytes for equal figures."""
+    """Writes the figure in the format of the path's ending, equal bytes for equal figures."""
     figure.tight_layout()
+    undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     try:
-        figure.savefig(path, dpi=120, metadata={"Software": None})
+        figure.savefig(path, dpi=120, metadata=undated.get(os.path.splitext(path)[1][1:].lower()))
     except OSError as error:
         fail(f"cannot write '{path}': {error.strerror}")
+    except ValueError as error:  # a format that matplotlib does not have
+        fail(f"cannot write '{path}': {error}")

@@ -291,9 +291,18 @@ FailureOr<Target> Target::load(StringRef nameOrPath, Location loc) {
     path = shippedFolder();
     llvm::sys::path::append(path, name + ".json");
   }
+  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path)) {
+    emitError(loc) << path << ": not a regular file";
+    return failure();
+  }
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
     emitError(loc) << path << ": " << buffer.getError().message();
+    return failure();
+  }
+  constexpr size_t kMaxBrackets = 10000; // the parser recurses on them; a target has a hundred
+  if ((*buffer)->getBuffer().count('[') + (*buffer)->getBuffer().count('{') > kMaxBrackets) {
+    emitError(loc) << path << ": not a target file (more than " << kMaxBrackets << " brackets)";
     return failure();
   }
   auto json = llvm::json::parse((*buffer)->getBuffer());

@@ -51,7 +51,10 @@ LogicalResult InputDims::checkSymbols() {
       for (const Dim &dim : input.dims)
         if (!dim.file.size && !dim.file.symbol.empty())
           known.insert(dim.file.symbol);
-    return error() << "--dim: no input has a symbolic dimension '" << name << "'"
+    const StringRef flag = name == "batch"                       ? "; --batch binds what counts samples"
+                           : name == "seq" || name == "sequence" ? "; --seq binds what counts positions"
+                                                                 : "";
+    return error() << "--dim: no input has a symbolic dimension '" << name << "'" << flag
                    << train::nearestNames(name, known.getArrayRef());
   }
   return success();

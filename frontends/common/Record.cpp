@@ -140,7 +140,11 @@ Expected<ModelRecord> parseRecord(StringRef text) {
                            llvm::Twine(kRecordVersion));
   ModelRecord record;
   record.exporter = object->getString("exporter").value_or("").str();
-  record.evaluationDiffers = object->getString("evaluation_differs").value_or("").str();
+  if (const llvm::json::Value *differs = object->get("evaluation_differs")) {
+    if (!differs->getAsString())
+      return malformedRecord("'evaluation_differs' is no text");
+    record.evaluationDiffers = differs->getAsString()->str();
+  }
   if (llvm::Error error = readTensors(*object, "parameters", true, record))
     return error;
   if (llvm::Error error = readTensors(*object, "buffers", false, record))

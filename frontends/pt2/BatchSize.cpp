@@ -15,7 +15,7 @@ using llvm::StringRef;
 namespace tessera::pt2 {
 
 /// What PyTorch's schemas call the numbers that operators compute with. Others that may be integers are sizes, places
-/// and counts, of which what depends on places in the batch is found in the step.
+/// and counts.
 static bool isComputedWith(StringRef argument) {
   constexpr StringRef kNames[] = {"self", "other", "value", "fill_value", "s",
                                   "min",  "max",   "alpha", "beta",       "exponent"};
@@ -35,8 +35,9 @@ static bool mentions(StringRef expression, StringRef symbol) {
 
 /// Operators that read or write a part of a tensor that a number names.
 static bool takesPart(StringRef target) {
-  constexpr StringRef kNames[] = {"slice.", "select.",        "narrow.",        "constant_pad_nd.",
-                                  "pad.",   "slice_scatter.", "select_scatter."};
+  constexpr StringRef kNames[] = {"slice.",          "select.",           "narrow.",          "narrow_copy.",
+                                  "split.",          "split_with_sizes.", "chunk.",           "slice_scatter.",
+                                  "select_scatter.", "as_strided.",       "constant_pad_nd.", "pad."};
   return target.consume_front("torch.ops.aten.") &&
          llvm::any_of(kNames, [&](StringRef name) { return target.starts_with(name); });
 }

@@ -12,8 +12,9 @@
 
 namespace tessera::pt2 {
 
-/// The first argument of a node with tensors as results that is a number to compute with, not a size or a place, and
-/// follows from one of `symbols`; "" if there is none.
+/// The first argument of a node with tensors as results that follows from one of `symbols`, and is a number to compute
+/// with, or says which part of a tensor without samples is taken; "" if there is none. Other sizes and places are found
+/// in the step.
 std::string findNumberOf(const std::vector<std::string> &symbols, const Node &node, const Graph &graph);
 
 } // namespace tessera::pt2

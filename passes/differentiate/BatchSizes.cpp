@@ -333,17 +333,13 @@ void BatchSizes::replace(const Number &number) {
   op.getResult().replaceUsesWithIf(wide, [&](OpOperand &use) { return !isOfPart(use); });
 }
 
-/// One value for all samples of this batch could be folded away with what tells that there are others.
+/// What is computed of a constant could be folded away with what tells that it has other values for other samples.
 void BatchSizes::markByPlace(ConstantOp op) {
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(op);
-  Operation *marked = op;
-  if (splatOf(op.getValue())) {
-    auto barrier = BarrierOp::create(builder, op.getLoc(), op.getType(), op.getResult(), StringAttr());
-    op.getResult().replaceAllUsesExcept(barrier, barrier);
-    marked = barrier;
-  }
-  marked->setAttr(kByPlace, builder.getUnitAttr());
+  auto barrier = BarrierOp::create(builder, op.getLoc(), op.getType(), op.getResult(), StringAttr());
+  op.getResult().replaceAllUsesExcept(barrier, barrier);
+  barrier->setAttr(kByPlace, builder.getUnitAttr());
 }
 
 void BatchSizes::mark() {

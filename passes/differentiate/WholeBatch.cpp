@@ -43,7 +43,7 @@ Operation *takeOfWholeBatch(Operation &op, const LossTerms &terms, llvm::SetVect
     train::setOfBatch(whole, train::kOfBatch, isSum ? train::OfBatch::Sum : train::OfBatch::Mean);
     value.replaceUsesWithIf(whole, [&](OpOperand &use) {
       Operation *user = op.getBlock()->findAncestorOpInBlock(*use.getOwner());
-      return user && !user->isBeforeInBlock(&op);
+      return user && slice.contains(user) && !user->isBeforeInBlock(&op);
     });
     slice.insert(whole);
     if (!first)

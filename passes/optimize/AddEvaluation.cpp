@@ -102,16 +102,23 @@ void useRunningStatistics(func::FuncOp func) {
   eraseDead(func);
 }
 
-/// What evaluation does not do as training does: dropout is off, and all else must be the same.
+constexpr llvm::StringLiteral kRemedy =
+    "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval() "
+    "(tessera.export(module, inputs, evaluation=True)), and compile that with --evaluate for tessera-run --eval-only";
+
+/// Fails where the module, after eval(), computes something else than the step without dropout.
+LogicalResult checkMode(func::FuncOp step) {
+  auto module = step->getParentOfType<ModuleOp>();
+  auto differs = module->getAttrOfType<StringAttr>(train::kEvaluationDiffers);
+  return differs
+             ? LogicalResult(refuseEvaluation(module.getLoc())
+                             << "after eval() the module computes something else: " << differs.getValue() << kRemedy)
+             : success();
+}
+
+/// Dropout is off in evaluation; other random numbers are refused.
 LogicalResult removeRandomness(func::FuncOp func) {
-  constexpr llvm::StringLiteral remedy =
-      "; to evaluate what was trained, load <out>/model.safetensors into the module, export it after eval() "
-      "(tessera.export(module, inputs, evaluation=True)), and compile that with --evaluate for tessera-run --eval-only";
-  auto module = func->getParentOfType<ModuleOp>();
-  if (auto differs = module->getAttrOfType<StringAttr>(train::kEvaluationDiffers))
-    return refuseEvaluation(module.getLoc())
-           << "after eval() the module computes something else: " << differs.getValue() << remedy;
-  auto mode = module->getAttrOfType<StringAttr>(train::kMode);
+  auto mode = func->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(train::kMode);
   const bool isEvaluationMode = mode && mode.getValue() == train::kEvaluationMode;
   LogicalResult result = success();
   SmallVector<train::RngUniformOp> randoms;
@@ -128,8 +135,13 @@ LogicalResult removeRandomness(func::FuncOp func) {
                   ? "it draws random numbers in evaluation mode, too, and an evaluation has none"
                   : "it draws random numbers other than those of dropout, and the step does not say whether the model "
                     "draws them in evaluation, too")
-          << (isEvaluationMode ? llvm::StringLiteral("") : remedy);
+          << (isEvaluationMode ? llvm::StringLiteral("") : kRemedy);
   }
+  return result;
+}
+
+LogicalResult checkStatistics(func::FuncOp func) {
+  LogicalResult result = success();
   func.walk([&](Operation *op) {
     if (succeeded(result) && op->hasAttr(train::kStatistics))
       result = refuseEvaluation(op->getLoc())
@@ -188,6 +200,8 @@ void AddEvaluation::addResults(const LossAverage &average, StringRef name, train
 LogicalResult AddEvaluation::run(func::FuncOp step) {
   if (getOperation().lookupSymbol(train::kEvaluate))
     return step.emitError() << "there is a function @" << train::kEvaluate << " already";
+  if (failed(checkMode(step)))
+    return failure();
   func::FuncOp func = step.clone();
   OpBuilder builder(&getContext());
   builder.setInsertionPointAfter(step);
@@ -229,7 +243,9 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
   for (const train::StepResult &result : results)
     for (Operation *op : opsOf(result.value))
       if (op->hasAttr(train::kMicroBatches))
-        return refuseEvaluation(op->getLoc()) << "a metric and the loss share a sum of which only one is a whole";
+        return refuseEvaluation(op->getLoc()) << "a sum of the whole batch is read by the loss and by a metric, of "
+                                                 "which one needs it for each micro-batch; leave such a "
+                                                 "metric out";
   dropMetrics(step);
   for (auto [index, result] : llvm::enumerate(train::getResults(func)))
     if (train::getResultRole(func, index) == train::ResultRole::IndexCheck)
@@ -247,7 +263,7 @@ LogicalResult AddEvaluation::run(func::FuncOp step) {
              << "its loss depends on '" << train::getArgName(func, arg.getArgNumber())
              << "', which the model changes as it trains; what it does with it in evaluation, the step does not say";
   useRunningStatistics(func);
-  if (failed(removeRandomness(func)))
+  if (failed(removeRandomness(func)) || failed(checkStatistics(func)))
     return failure();
   eraseDead(func);
   for (unsigned index = func.getNumArguments(); index-- > 0;) {

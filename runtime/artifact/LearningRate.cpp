@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <sstream>
 #include <utility>
 
 namespace tessera {
@@ -80,6 +81,11 @@ std::string makeLearningRate(const ScheduleRequest &request, LearningRateT &made
                             : "--decay-steps is for a schedule with a plateau (wsd), not for " + request.kind;
   if (request.lowest != 0 && kind->curve == Curve::Constant)
     return "--min-lr is where a schedule ends, but the schedule is " + request.kind;
+  if (request.lowest > request.peak) {
+    std::ostringstream text;
+    text << "--min-lr " << request.lowest << " is above --lr " << request.peak << ", where the schedule ends below it";
+    return text.str();
+  }
   made = LearningRateT();
   made.kind = kind->name;
   made.peak = request.peak;

@@ -156,6 +156,8 @@ Status verifyRoles(const artifact::Program &program) {
     if (isCount != !metric.empty() || (isCount && result.name()->str() != metric) || (isSum && !result.name()->size()))
       return bad("results", "the sum and the count of a metric are not side by side at '" + result.name()->str() + "'");
     metric = isSum ? result.name()->str() : "";
+    if ((isSum || isCount) && program.kind() != artifact::ProgramKind::Evaluate)
+      return bad("results", "metric '" + result.name()->str() + "' is not of an evaluation");
     if (!(result.at_least() < std::numeric_limits<double>::infinity()) || !std::isfinite(result.plus()))
       return bad("results", "the bound of '" + result.name()->str() + "' is not finite");
   }

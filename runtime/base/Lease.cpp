@@ -206,6 +206,11 @@ private:
       return true;
     if (failed == EEXIST)
       return false;
+    if (failed == ENOENT) { // who has the folder now took the file for what a killed process left
+      ::close(std::exchange(descriptor, -1));
+      TESSERA_RETURN_IF_ERROR(writeOwn());
+      return false;
+    }
     if (failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS || failed == EMLINK) { // no hard links here
       if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
         return true;

@@ -36,7 +36,7 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 
 /// Booleans count as integers.
 bool isInteger(DataType dtype);
-/// Whether `convertElements` knows the pair: equal types, among f64/f32/f16/bf16 to f32 or f64, and among integers.
+/// Whether `convertElements` knows the pair: equal types, any number to f32 or f64, and among integers.
 bool canConvert(DataType from, DataType to);
 /// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type, and finite
 /// numbers that would become infinite, are an error, which counts elements from `first`.

@@ -137,7 +137,8 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       else if (weight->shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight->shape) + ", expected " +
                              shapeToString(parameter->shape));
-      else if (!canConvert(weight->dtype, view.modelDtype))
+      else if (!canConvert(weight->dtype, view.modelDtype) ||
+               isInteger(weight->dtype) != isInteger(view.modelDtype)) // integers are quantised, or something else
         mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight->dtype)) +
                              ", expected " + std::string(safetensorsName(view.modelDtype)));
     }

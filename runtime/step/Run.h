@@ -76,6 +76,7 @@ private:
   // RunOpen.cpp and RunSetUp.cpp
   Status openInitialValues();
   Status checkExport() const;
+  Status checkNotAmongData() const;
   Status openTrainingData();
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
@@ -107,7 +108,7 @@ private:
   // RunEvaluation.cpp
   Status openEvaluation();
   bool isEvaluated(int64_t step) const;
-  /// False if it was ended before its last batch.
+  /// The signal that ended it before its last batch; 0: it was not.
   Result<int> evaluateAll(int index, int64_t step, EvaluationSums &sums);
   Status makeUpEvaluation(int index);
   Status evaluate(int index, int64_t step);
@@ -200,9 +201,10 @@ private:
   Clock::time_point stepsBegan;   ///< when the run said what it trains
   Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  int64_t lastCompared = -1; ///< the step after which replicas were compared
-  uint64_t firstSample = 0;  ///< of `firstStep`
-  int stoppedBy = 0;         ///< signal
+  int64_t lastCompared = -1;    ///< the step after which replicas were compared
+  uint64_t firstSample = 0;     ///< of `firstStep`
+  int stoppedBy = 0;            ///< signal
+  bool hasToldZeroLoss = false; ///< a warning is once in a run
   std::atomic<bool> begun{false};
 
   // Rank 0's.

@@ -40,13 +40,7 @@ Status Run::open() {
   if (options.evalOnly && options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
   TESSERA_RETURN_IF_ERROR(checkExport());
-  for (const std::string &data : {options.data, options.evalData}) {
-    std::error_code error;
-    if (!options.evalOnly && std::filesystem::is_directory(data, error) &&
-        std::filesystem::equivalent(data, options.out, error))
-      return TESSERA_ERROR(InvalidArgument, "--out is the folder of the data, '" + data +
-                                                "', and what the run writes would be read as data");
-  }
+  TESSERA_RETURN_IF_ERROR(checkNotAmongData());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
@@ -72,8 +66,12 @@ Status Run::open() {
     return TESSERA_ERROR(InvalidArgument,
                          "--export names the file of the merged model, which --export-lora merged or both write");
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
-  if (const int64_t warmup = schedule->warmupSteps(); warmup > options.steps && hasRoot() && !options.evalOnly)
-    log::warn("the learning rate warms up for {} steps, and --steps ends at {}", warmup, options.steps);
+  const ScheduleRequest course = schedule->request();
+  if (course.warmup > options.steps && hasRoot() && !options.evalOnly)
+    log::warn("the learning rate warms up for {} steps, and --steps ends at {}", course.warmup, options.steps);
+  if (course.warmup + course.decaySteps > options.steps && course.decaySteps > 0 && hasRoot() && !options.evalOnly)
+    log::warn("the learning rate warms up for {} steps and decays in the last {}, and --steps ends at {}",
+              course.warmup, course.decaySteps, options.steps);
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > options.steps)
     return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
@@ -190,12 +188,17 @@ Result<std::string> Run::chooseCheckpoint() const {
   return findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume);
 }
 
+/// The folder that a path lies in by its name, of a link, too.
+static std::filesystem::path parentOf(const std::string &path) {
+  return (std::filesystem::absolute(path) / ".").lexically_normal().parent_path().parent_path();
+}
+
 /// Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
 Status Run::checkFolderIsFree() const {
   std::error_code error;
   const std::string run = "run folder '" + options.out + "'", way = "remove it or choose another";
   const std::optional<int64_t> finished = folder->finishedStep();
-  if (!checkpoint.empty() && std::filesystem::equivalent(checkpoint + "/..", folder->checkpointFolder(), error))
+  if (!checkpoint.empty() && std::filesystem::equivalent(parentOf(checkpoint), folder->checkpointFolder(), error))
     return options.resumesAuto() && finished && *finished > options.steps
                ? TESSERA_ERROR(InvalidArgument, run + " holds a run that has made " + std::to_string(*finished) +
                                                     " steps, and --steps ends at " + std::to_string(options.steps) +
@@ -206,10 +209,12 @@ Status Run::checkFolderIsFree() const {
   bool hasCheckpoints = std::filesystem::exists(folder->checkpointFolder(), error) &&
                         !std::filesystem::is_empty(folder->checkpointFolder(), error);
   if (steps == 0 && !hasCheckpoints) {
-    const std::string weights = weightsInTheWay();
-    return weights.empty()
+    std::string found = weightsInTheWay();
+    if (found.empty())
+      found = folder->findRecordsOfOthers();
+    return found.empty()
                ? Status::ok()
-               : TESSERA_ERROR(InvalidArgument, run + " holds '" + weights + "', which the run would replace; " + way);
+               : TESSERA_ERROR(InvalidArgument, run + " holds '" + found + "', which the run would replace; " + way);
   }
   if (!options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, run + " already holds a run; resume it, " + way);
@@ -255,11 +260,39 @@ void Run::releaseFolder(bool isAnyRankRunning) {
     lease->release();
 }
 
+/// Whether a path is a folder, or lies in it, whatever links lead there.
+static bool isWithin(const std::string &path, const std::string &folder) {
+  std::error_code error;
+  const auto inner = std::filesystem::weakly_canonical(path, error), outer = std::filesystem::canonical(folder, error);
+  return !error && std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// What a run writes must not be read as data by it, or by the next one.
+Status Run::checkNotAmongData() const {
+  for (const std::string &data : {options.data, options.evalData}) {
+    std::error_code error;
+    if (options.evalOnly || !std::filesystem::is_directory(data, error))
+      continue;
+    for (auto [flag, path] : {std::pair("--out", options.out), std::pair("--export", options.exportPath)})
+      if (!path.empty() && isWithin(path, data))
+        return TESSERA_ERROR(InvalidArgument, std::string(flag) + ": '" + path + "' lies in the folder of the data, '" +
+                                                  data + "', and what the run writes would be read as data");
+  }
+  return Status::ok();
+}
+
 /// The weights are written after the last step: a path that cannot work must not cost the whole run.
 Status Run::checkExport() const {
   if (options.exportPath.empty())
     return Status::ok();
   std::filesystem::path path(options.exportPath);
+  const auto folderOfRun = std::filesystem::absolute(options.out).lexically_normal() / "";
+  const auto asked = std::filesystem::absolute(path).lexically_normal();
+  const auto inRun = asked.lexically_relative(folderOfRun);
+  const bool isInRun = !options.out.empty() && !inRun.empty() && *inRun.begin() != "..";
+  if (isInRun && (inRun.has_parent_path() || inRun.extension() != ".safetensors"))
+    return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is among the run's own files; in '" +
+                                              options.out + "', weights are <name>.safetensors");
   std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
   std::error_code error; // a name that the system cannot take is no folder
   if (std::filesystem::is_directory(path, error))
@@ -269,7 +302,8 @@ Status Run::checkExport() const {
     if (options.resume.empty())
       return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
                                                 "' exists and would be replaced; remove it or name another file");
-    if (!SafetensorsFile::open(options.exportPath).isOk())
+    const auto weights = SafetensorsFile::open(options.exportPath);
+    if (!weights.isOk() || !weights->metadata().contains("step"))
       return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
                                                 "' exists and holds no weights that a run wrote; name another file");
     log::warn("--export: '{}' exists and will be replaced at the end of the run", options.exportPath);

@@ -33,7 +33,7 @@ struct Schedule {
 
   /// Steps count from 1.
   double learningRate(int64_t step) const { return learningRateAt(rate, step, totalSteps); }
-  int64_t warmupSteps() const { return requestOf(rate).warmup; }
+  ScheduleRequest request() const { return requestOf(rate); }
   /// What the random numbers of a step (dropout) are made from: a pure function of the run's seed and the step, so that
   /// a run is the same on any mesh and after it was resumed.
   static uint64_t stepSeed(uint64_t runSeed, int64_t step);

@@ -54,8 +54,14 @@ Status RunFolder::removeLeftOvers() const {
   return Status::ok();
 }
 
+/// Without content if it is no regular file: a pipe would be waited for.
+static std::ifstream openRecords(const std::string &path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? std::ifstream(path) : std::ifstream();
+}
+
 int64_t RunFolder::lastStep() const {
-  std::ifstream stream(metricsPath());
+  std::ifstream stream = openRecords(metricsPath());
   int64_t last = 0;
   for (std::string line; std::getline(stream, line);) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -66,7 +72,7 @@ int64_t RunFolder::lastStep() const {
 }
 
 bool RunFolder::hasEvaluation(int64_t step) const {
-  std::ifstream stream(metricsPath());
+  std::ifstream stream = openRecords(metricsPath());
   for (std::string line; std::getline(stream, line);) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (json.is_object() && json.value("stage", Json()) == "evaluation" && json.value("step", Json()) == step)
@@ -77,9 +83,19 @@ bool RunFolder::hasEvaluation(int64_t step) const {
 
 /// What run.json says; an empty object if there is none that can be read.
 static Json readRunInfo(const std::string &path) {
-  std::ifstream stream(path);
+  std::ifstream stream = openRecords(path);
   Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
+}
+
+std::string RunFolder::findRecordsOfOthers() const {
+  if (readRunInfo(runPath()).contains("artifact"))
+    return "";
+  std::error_code error;
+  for (const std::string &path : {runPath(), metricsPath(), tracePath(), memoryPath()})
+    if (fs::exists(path, error))
+      return path;
+  return "";
 }
 
 std::optional<int64_t> RunFolder::finishedStep() const {

@@ -47,6 +47,8 @@ public:
   bool hasEvaluation(int64_t step) const;
   /// The step at which a run ended as it should have, with its weights written; nothing if none has, or goes on since.
   std::optional<int64_t> finishedStep() const;
+  /// A file that a run would replace, in a folder whose run.json is missing or no run's; empty: none.
+  std::string findRecordsOfOthers() const;
   /// Of the artifact that ran here last, as 16 hexadecimal digits; empty if that is not known.
   std::string lastFingerprint() const;
 

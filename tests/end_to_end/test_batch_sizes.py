@@ -1,6 +1,7 @@
 """Losses that read the size of the batch are those of the whole batch in micro-batches, too, or are refused (tests/pt2/programs/sizes.pt2)."""
 
 import os
+import re
 
 import numpy as np
 from harness import ROOT, ToolTest
@@ -13,6 +14,7 @@ SPLIT = ("doubled", "batchmean", "by_size", "by_elements", "by_one_less", "by_ro
 REFUSED = {"halves": "slice", "parts": "reshape", "variance": "sub", "places": "mul", "first": "slice", "repeated": "reduce"}
 # Of a batch of four, the first ones look like losses that can be split.
 OTHER_SIZE = {"part": (4, "computes otherwise"), "mask": (4, "on their place in it"), "where": (4, "on their place in it"),
+              "columns": (4, "on their place in it"),
               "rows": (4, "computes otherwise"), "picked": (4, "cannot be split"), "from_third": (8, "cannot be split"),
               "own_table": (8, "slice' gives another"), "row_of_size": (8, "slice' gives another"), "padded": (8, "pad' gives another"),
               "features": (8, "slice' gives another")}
@@ -74,6 +76,18 @@ class BatchSizes(ToolTest):
                 self.fail_with(rf"cannot be split into micro-batches: 'train.{op}' .*\(\S*make_programs.py:\d+\)\n", "tessera-compile", PROGRAM,
                                "--batch", 8, "--accumulate", 2, "--loss", "output:" + loss, "-o", "net.tessera")
                 self.succeed("tessera-compile", PROGRAM, "--batch", 16, "--loss", "output:" + loss, "-o", "net.tessera")
+
+    def test_it_is_one_computation(self):
+        """Whatever the size of the batch is, and the parts of it: a run that goes on with another size goes on with this model."""
+        def computation(*flags, program=PROGRAM):
+            self.succeed("tessera-compile", program, *flags, "-o", "net.tessera")
+            return re.search(r"computation=(\w+)", self.succeed("tessera-dump", "net.tessera"))[1]
+        found = {computation(*flags, "--loss", "output:batchmean")
+                 for flags in (("--batch", 16), ("--batch", 4), ("--batch", 8, "--accumulate", 2), ("--batch", 16, "--evaluate"))}
+        self.assertEqual(len(found), 1)
+        other = os.path.join(os.path.dirname(PROGRAM), "other_size-{}.pt2")
+        ones = {computation("--batch", 16, "--loss", "output:output", program=other.format(name)) for name in ("from_third", "own_table", "mask")}
+        self.assertEqual(len(ones), 3)
 
     def test_other_size(self):
         """A loss that is another function for a batch of another size is refused, in evaluation, too."""

@@ -4,10 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 
 from harness import BIN, ROOT, ToolTest
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import safetensors  # noqa: E402
 
 PROGRAM = os.path.join(ROOT, "tests", "pt2", "programs", "scored.pt2")
 
@@ -66,8 +70,10 @@ class FilesKept(ToolTest):
 
     def test_a_trace_that_cannot_be_written(self):
         self.compile()
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2]
+        self.succeed(*run, "--steps", 2)
         os.makedirs(self.path("run", "trace.json"))
-        done = self.tool("tessera-run", "net.tessera", "--data", "data.npz", "--steps", 4, "--out", "run", "--trace-steps", 2)
+        done = self.tool(*run, "--steps", 6, "--resume", "auto", "--trace-steps", 2)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, r"warning: cannot write 'run/trace.json': .*; the run goes on without it")
         self.assertTrue(os.path.exists(self.path("run", "model.safetensors")))
@@ -117,6 +123,55 @@ class FilesKept(ToolTest):
         self.assertIn("the evaluation after step 2 was stopped", said)
         self.assertIn("ckpt-2", os.listdir(self.path("run", "checkpoints")))
         self.assertIn("eval loss", self.succeed(*run, "--eval-data", "data.npz", "--resume", "auto"))
+
+    def test_records_of_others(self):
+        """A run replaces no file of its folder that is not a run's."""
+        self.compile()
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--steps", 2, "--out"]
+        for name in ("run.json", "metrics.jsonl", "trace.json", "memory.json"):
+            with self.subTest(name):
+                os.makedirs(self.path("mine-" + name))
+                with open(self.path("mine-" + name, name), "w") as file:
+                    file.write('{"my": "experiment"}\n')
+                self.fail_with(f"holds 'mine-{name}/{name}', which the run would replace", *run, "mine-" + name)
+                with open(self.path("mine-" + name, name)) as file:
+                    self.assertEqual(file.read(), '{"my": "experiment"}\n')
+        for name in ("run.json", "metrics.jsonl", "checkpoints/latest", "checkpoints", ""):
+            with self.subTest(name):
+                self.fail_with("is among the run's own files", *run, "run", "--export", os.path.join("run", name))
+        self.succeed(*run, "run", "--export", "run/best.safetensors")
+
+    def test_weights_of_integers(self):
+        """Are quantised, or something else, and no values of parameters."""
+        self.compile()
+        weights = {name: np.ones(value.shape, np.int8) for name, value in self.weights().items()}
+        safetensors.save(weights, self.path("weights.safetensors"))
+        self.fail_with("mismatched: '.*' has type I8, expected F32", "tessera-run", "net.tessera", "--data", "data.npz", "--steps", 1, "--out",
+                       "run", "--weights", "weights.safetensors")
+
+    def weights(self):
+        self.succeed("tessera-run", "net.tessera", "--data", "data.npz", "--steps", 1, "--out", "first")
+        return safetensors.load(self.path("first", "model.safetensors"))
+
+    def test_two_outputs_of_one_name(self):
+        for flags in (("--report=x", "-o", "./x"), ("--report=x", "-o", "y", "--remat-report", "folder/../x")):
+            with self.subTest(flags):
+                self.fail_with("are one file", "tessera-compile", "net.pt2", "--batch", 4, *flags)
+        os.makedirs(self.path("phases"))
+        self.succeed("tessera-compile", "net.pt2", "--batch", 4, "--compile-to", "import", "-o", "phases/1-import.mlir")
+        self.fail_with("--dump-phases: 'phases/1-import.mlir' is read, too", "tessera-compile", "phases/1-import.mlir", "--compile-to", "lower",
+                       "--dump-phases", "phases")
+
+    def test_a_checkpoint_that_moved(self):
+        """And is linked to where it was, is the run's."""
+        self.compile()
+        run = ["tessera-run", "net.tessera", "--data", "data.npz", "--out", "run", "--checkpoint-every", 2, "--log-every", 1]
+        self.succeed(*run, "--steps", 4)
+        shutil.move(self.path("run", "checkpoints", "ckpt-4"), self.path("elsewhere"))
+        os.symlink(self.path("elsewhere"), self.path("run", "checkpoints", "ckpt-4"))
+        done = self.tool(*run, "--steps", 6, "--resume", "auto")
+        self.assertEqual((done.returncode, "warn" in done.stderr), (0, False), done.stderr)
+        self.assertIn("resumed from run/checkpoints/ckpt-4 after step 4", done.stdout)
 
     def test_what_a_resume_says(self):
         self.compile()

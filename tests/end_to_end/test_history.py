@@ -235,11 +235,21 @@ class OtherSettings(HistoryTest):
         self.assertIn("'run/metrics.jsonl': 1 lines are not ones of a run, and are dropped", warning)
 
     def test_folder_of_the_data(self):
-        os.mkdir(self.path("data"))
+        """What a run writes below it would be read as data, by the run that goes on."""
+        os.makedirs(self.path("data"))
         shutil.move(self.path("data.bin"), self.path("data", "data.bin"))
-        self.fail_with("--out is the folder of the data, 'data', and what the run writes would be read as data",
-                       "tessera-run", "a.tessera", "--data", "data", "--steps", 2, "--out", "./data/")
+        os.symlink("data", self.path("link"))
+        run = ["tessera-run", "a.tessera", "--data", "data", "--steps", 2]
+        for flags in (("--out", "./data/"), ("--out", "data/runs/a"), ("--out", "link/runs"), ("--out", "run", "--export", "data/new.safetensors")):
+            with self.subTest(flags):
+                self.fail_with(f"{flags[-2]}: '{flags[-1]}' lies in the folder of the data, 'data'", *run, *flags)
         self.assertEqual(os.listdir(self.path("data")), ["data.bin"])
+
+    def test_rates_that_cross(self):
+        """The rate that a run is given is not below where the artifact's schedule ends."""
+        self.refused("--min-lr 0.001 is above --lr 1e-05, where the schedule ends below it", "low", 4, "--lr", 1e-5)
+        self.refused("--min-lr 5 is above --lr 0.01", "high", 4, "--min-lr", 5)
+        self.train("both", 4, "--lr", 1e-5, "--min-lr", 1e-6)
 
     def compile_halves(self):
         self.succeed("tessera-compile", "model.onnxtxt", "--parameters", ".", "--batch", 2, "--accumulate", 2, "--seq", 16, "--lr", 0.01,

@@ -404,6 +404,7 @@ class OtherSize(nn.Module):
         return {
             "part": lambda: (h[:4] - y[:4]).square().mean(),
             "mask": lambda: (h * (places < 4)[:, None]).square().mean(),
+            "columns": lambda: (h.view(samples, 2, 2) * torch.stack(((places < 4) + 1, 3 + 0 * places), -1)[:, None]).square().mean(),
             "where": lambda: torch.where((places < 4)[:, None], h, y).square().mean(),
             "rows": lambda: (h[places % 4] - y).square().mean(),
             "from_third": lambda: h[2::2].square().mean(),
@@ -472,7 +473,7 @@ def main():
     save("sizes", export(Sizes(), (torch.randn(8, 5, 4), torch.randn(8, 4), torch.randint(0, 5, (8,))),
                          dynamic_shapes=({0: torch.export.Dim.AUTO},) * 3))
     save("scored", export(Scored(), (torch.randn(8, 4), torch.randint(0, 5, (8,))), dynamic_shapes=({0: torch.export.Dim.AUTO},) * 2))
-    for name in ("part", "mask", "where", "rows", "picked", "from_third", "own_table", "row_of_size", "padded", "features"):
+    for name in ("part", "mask", "columns", "where", "rows", "picked", "from_third", "own_table", "row_of_size", "padded", "features"):
         save("other_size-" + name, export(OtherSize(name), (torch.randn(8, 4), torch.randn(8, 4)), dynamic_shapes=({0: torch.export.Dim.AUTO},) * 2))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         drawn = export(Drawn().train(), (mode.from_tensor(torch.arange(4)),), dynamic_shapes=open_batch)

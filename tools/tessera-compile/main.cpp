@@ -151,10 +151,12 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
                  "what the optimizer's moments are stored in: fp32, or bf16 (rounded at random; " +
                      tessera::train::optimizerNames([](const auto &row) { return row.hasNarrowStates; }) + ")")
       ->capture_default_str();
-  app.add_option("--weight-decay", o.weightDecay, "weight decay, as the optimizer defines it: docs/optimize.md")
-      ->capture_default_str();
-  app.add_option("--no-decay", o.noDecay,
-                 "regular expression of parameters without decay, or none: all decay (default: norms and biases)");
+  app.add_option(
+      "--weight-decay", o.weightDecay,
+      "weight decay, as the optimizer defines it: docs/optimize.md (default: 0.01; of sgd 0, as in PyTorch)");
+  app.add_option(
+      "--no-decay", o.noDecay,
+      "regular expression of parameters without decay, or none: all decay (default: those of one dimension or none)");
   app.add_option("--clip-norm", o.clipNorm, "clip gradients to this global norm; 0: do not clip")
       ->capture_default_str();
   app.add_option("--clip-value", o.clipValue,

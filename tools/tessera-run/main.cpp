@@ -47,6 +47,16 @@ CLI::Validator someName() {
   return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
 }
 
+/// One of the words of a list with commas.
+CLI::Validator oneOf(const std::string &list) {
+  return {[list](const std::string &text) {
+            const std::string words = ", " + list + ",";
+            const bool isThere = !text.empty() && words.find(", " + text + ",") != std::string::npos;
+            return isThere ? std::string() : "unknown value '" + text + "', expected one of " + list;
+          },
+          ""};
+}
+
 /// What the artifact trains on, in lines of its own; nothing if it cannot be read, which is another matter.
 std::string wantedBy(const std::string &path) {
   auto artifact = tessera::Artifact::open(path);
@@ -75,7 +85,7 @@ int main(int argc, char **argv) {
                  "Token file (.bin), text (.txt, .json, .jsonl, or a folder of them), or arrays (.npz, .safetensors)")
       ->check(someName());
   app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
-      ->check(wholeNumber<int64_t>(std::numeric_limits<int64_t>::min()))
+      ->check(wholeNumber<int64_t>(1))
       ->capture_default_str();
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->check(someName());
   app.add_option("--comm", options.comm,
@@ -94,10 +104,12 @@ int main(int argc, char **argv) {
       ->check(amount(maxRate));
   app.add_option("--min-lr", options.schedule.minLearningRate, "Where the schedule ends")->check(amount(maxRate));
   app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up")->check(wholeNumber<int64_t>(0));
-  app.add_option("--schedule,--lr-schedule", options.schedule.schedule, tessera::scheduleKinds());
+  app.add_option("--schedule,--lr-schedule", options.schedule.schedule, tessera::scheduleKinds())
+      ->check(oneOf(tessera::scheduleKinds()));
   app.add_option("--decay-steps", options.schedule.decaySteps, "Last steps of the run, in which wsd decays")
       ->check(wholeNumber<int64_t>(0));
-  app.add_option("--decay-curve", options.schedule.decayCurve, "How wsd decays: " + tessera::decayCurves());
+  app.add_option("--decay-curve", options.schedule.decayCurve, "How wsd decays: " + tessera::decayCurves())
+      ->check(oneOf(tessera::decayCurves()));
 
   app.add_option(
          "--on-nonfinite", options.onNonFinite,

@@ -35,8 +35,6 @@ std::optional<Initializer> parseInitializer(llvm::StringRef text);
 
 /// On a module: the path of the file that it was imported from, whose values parameters begin with. A string.
 inline constexpr llvm::StringLiteral kModelFile = "train.model_file";
-/// On a module: a number, as text, that is another one for a step that computes something else (describeComputation).
-inline constexpr llvm::StringLiteral kComputation = "train.computation";
 
 } // namespace tessera::train
 

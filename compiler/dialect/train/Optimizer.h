@@ -52,6 +52,7 @@ struct Optimizer {
   llvm::ArrayRef<OptimizerSetting> settings;
   llvm::ArrayRef<BiasCorrection> biasCorrections;
   bool hasNarrowStates; ///< its states may be bf16
+  double weightDecay;   ///< unless another one is asked for
   llvm::SmallVector<llvm::StringRef> (*states)(const OptimizerSettings &settings);
   /// What is wrong with settings that are each in their range; empty: nothing.
   std::string (*problem)(const OptimizerSettings &settings);

@@ -31,9 +31,12 @@ inline constexpr llvm::StringLiteral kPlus = "train.plus";
 /// (unit attribute).
 inline constexpr llvm::StringLiteral kDropout = "train.dropout";
 
+/// On a module that was imported: the fingerprint of what its step computes (driver/Computation.h). A string.
+inline constexpr llvm::StringLiteral kComputation = "train.computation";
+
 /// On a module that was imported: the mode in which PyTorch ran it, where the file says so, "training" or "evaluation".
 inline constexpr llvm::StringLiteral kMode = "train.mode";
-inline constexpr llvm::StringLiteral kEvaluationMode = "evaluation";
+inline constexpr llvm::StringLiteral kTrainingMode = "training", kEvaluationMode = "evaluation";
 /// On a module that was imported in training mode: what it does in evaluation mode otherwise, besides leaving dropout
 /// out and normalising batches by running statistics. A string, for messages; without it, nothing that is known.
 inline constexpr llvm::StringLiteral kEvaluationDiffers = "train.evaluation_differs";

@@ -314,8 +314,10 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   const Checked checked{emitError, attr};
   const StringRef name = attr.getName().getValue();
   // train.op_c1
-  if (name == kUnit || name == kModelFile || name == kMode || name == kEvaluationDiffers || name == kComputation)
+  if (name == kUnit || name == kModelFile || name == kEvaluationDiffers || name == kComputation)
     return checked.isString();
+  if (name == kMode)
+    return checked.isOneOf({kTrainingMode, kEvaluationMode});
   // train.op_c6
   if ((name == kBackward || name == kRecompute || name == kSamplesMeet || name == kFollowsBatchSize ||
        name == kByPlace || name == kOwnRows) &&

@@ -31,6 +31,7 @@ func.func @numbers(%x: tensor<4xf32> {train.role = "input", train.name = "x"}) -
 
 // -----
 
+// Not applied because a value is another one for a batch of another size.
 // CHECK-LABEL: func @follows
 // CHECK-NOT: train.loss_of_batch
 // CHECK: train.slice
@@ -45,6 +46,7 @@ func.func @follows(%w: tensor<8xf32> {train.role = "param", train.name = "w"}, %
 
 // -----
 
+// Not applied because samples meet a constant that differs by their place, even if it does not in this batch.
 // CHECK-LABEL: func @by_place
 // CHECK-NOT: train.loss_of_batch
 // CHECK: train.mul

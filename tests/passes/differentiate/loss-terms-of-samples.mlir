@@ -55,8 +55,7 @@ func.func @others(%x: tensor<4xf32> {train.role = "input", train.name = "x"}, %i
 }
 
 // -----
-// Not applied because a part begins behind the first group; because a value is another one for a batch of another size;
-// because samples meet a constant that differs by their place, even if it does not in this batch.
+// Not applied because a part begins behind the first group.
 // CHECK-LABEL: func @behind
 // CHECK-NOT: train.loss_of_batch
 // CHECK: train.slice

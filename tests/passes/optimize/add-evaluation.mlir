@@ -218,5 +218,5 @@ module attributes {train.mode = "evaluation"} {
 
 // -----
 
-// expected-error@+1 {{train.mode expected a string that is not empty, got 3 : i64}}
+// expected-error@+1 {{train.mode expected one of "training", "evaluation", got 3 : i64}}
 module attributes {train.mode = 3 : i64} {}

@@ -190,6 +190,40 @@ TEST(Verify, ProgramsAreWhatTheySay) {
   expectError(builder, "programs: there are 0");
 }
 
+TEST(Verify, MetricsAreSumsAndCounts) {
+  using artifact::ResultRole;
+  struct Case {
+    std::vector<std::pair<std::string, ResultRole>> results;
+    std::string problem; ///< empty: none
+  };
+  const std::string apart = "the sum and the count of a metric are not side by side at ";
+  const std::vector<Case> cases = {
+      {{{"near", ResultRole::MetricSum}, {"near", ResultRole::MetricCount}}, ""},
+      {{{"near", ResultRole::MetricSum}}, "metric 'near' has no count"},
+      {{{"near", ResultRole::MetricCount}}, apart + "'near'"},
+      {{{"near", ResultRole::MetricCount}, {"near", ResultRole::MetricSum}}, apart + "'near'"},
+      {{{"near", ResultRole::MetricSum}, {"far", ResultRole::MetricCount}}, apart + "'far'"},
+      {{{"near", ResultRole::MetricSum}, {"far", ResultRole::MetricSum}}, apart + "'far'"},
+      {{{"", ResultRole::MetricSum}, {"", ResultRole::MetricCount}}, apart + "''"},
+  };
+  for (const Case &each : cases) {
+    ArtifactBuilder builder;
+    const uint32_t number = builder.buffer({});
+    builder.addProgram(artifact::ProgramKind::Evaluate, "evaluate");
+    builder.result("loss_sum", number, ResultRole::LossSum);
+    builder.result("loss_count", number, ResultRole::LossCount);
+    for (const auto &[name, role] : each.results)
+      builder.result(name, number, role);
+    if (each.problem.empty())
+      ASSERT_STATUS_OK(builder.build());
+    else
+      expectError(builder, "program 'evaluate': results: " + each.problem);
+  }
+  ArtifactBuilder builder;
+  builder.result("near", builder.buffer({}), ResultRole::MetricSum);
+  expectError(builder, "results: metric 'near' is not of an evaluation");
+}
+
 TEST(Verify, StreamsAreKnown) {
   ArtifactBuilder builder;
   builder.package.streams[2]->kind = artifact::StreamKind::Compute;

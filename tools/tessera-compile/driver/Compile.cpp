@@ -10,6 +10,7 @@
 #include "passes/differentiate/BatchSizes.h"
 #include "passes/lower/ScaledProducts.h"
 #include "passes/lower/codegen/GpuCodegen.h"
+#include "runtime/base/File.h"
 #include "tools/tessera-compile/driver/CheckStep.h"
 #include "tools/tessera-compile/driver/ChooseAttention.h"
 #include "tools/tessera-compile/driver/Computation.h"
@@ -75,19 +76,11 @@ private:
 
 /// All or nothing.
 LogicalResult writeText(StringRef path, StringRef text, Location loc) {
-  std::error_code code;
-  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return emitError(loc) << path << ": " << code.message();
-  file.os() << text;
-  file.os().close();
-  if (file.os().has_error()) {
-    code = file.os().error();
-    file.os().clear_error();
-    return emitError(loc) << path << ": " << code.message();
-  }
-  file.keep();
-  return success();
+  llvm::SmallString<128> target;
+  if (llvm::sys::fs::real_path(path, target)) // of a link, what it names is replaced
+    target = path;
+  Status written = writeFileAtomically(target.str().str(), text.str());
+  return written.isOk() ? success() : LogicalResult(emitError(loc) << written.message());
 }
 
 LogicalResult Compilation::run(Phase phase) {
@@ -98,12 +91,36 @@ LogicalResult Compilation::run(Phase phase) {
   return phase == Phase::Artifact ? emitArtifact(options, *module, size, sequence, snapshots) : dump(phase);
 }
 
+/// Where --dump-phases writes the IR after a phase.
+std::string pathOfDump(const CompileOptions &options, Phase phase) {
+  const int number = static_cast<int>(phase);
+  llvm::SmallString<128> path(options.dumpPhases);
+  llvm::sys::path::append(path, std::to_string(number + 1) + "-" + kPhaseNames[number] + ".mlir");
+  return path.str().str();
+}
+
+/// A path from the root, without what leads back.
+std::string normalised(StringRef path) {
+  llvm::SmallString<128> made(path);
+  llvm::sys::fs::make_absolute(made);
+  llvm::sys::path::remove_dots(made, /*remove_dot_dot=*/true);
+  return made.str().str();
+}
+
 /// Fails if an output would replace an input, a device, a pipe or a folder.
 LogicalResult checkOutputs(const CompileOptions &options, Location loc) {
-  const std::pair<const char *, StringRef> outputs[] = {{"-o", options.output},
-                                                        {"--report", options.report ? *options.report : StringRef()},
-                                                        {"--remat-report", options.rematReport}};
-  for (auto [flag, path] : outputs) {
+  SmallVector<std::pair<const char *, std::string>> outputs = {
+      {"-o", options.output}, {"--report", options.report.value_or("")}, {"--remat-report", options.rematReport}};
+  if (!options.dumpPhases.empty())
+    for (int phase = 0; phase < static_cast<int>(Phase::Artifact); ++phase)
+      outputs.emplace_back("--dump-phases", pathOfDump(options, static_cast<Phase>(phase)));
+  for (size_t first = 0; first < outputs.size(); ++first)
+    for (size_t second = first + 1; second < outputs.size(); ++second)
+      if (const StringRef path = outputs[first].second;
+          !path.empty() && path != "-" && normalised(path) == normalised(outputs[second].second))
+        return emitError(loc) << outputs[first].first << " and " << outputs[second].first << " are one file, '" << path
+                              << "'";
+  for (const auto &[flag, path] : outputs) {
     llvm::sys::fs::file_status status;
     if (path.empty() || path == "-" || llvm::sys::fs::status(path, status))
       continue;
@@ -146,6 +163,7 @@ LogicalResult Compilation::import() {
     if (!frontend)
       return error() << options.input << ": not a model of a kind that is known: " << frontendKinds()
                      << ", MLIR (.mlir); a file of another name is known by its first bytes";
+    std::string computation;
     ImportOptions import;
     import.dims = options.dims;
     import.batch = options.batch;
@@ -158,6 +176,9 @@ LogicalResult Compilation::import() {
     import.paddingIdx = options.paddingIdx;
     import.batchNorm = options.batchNorm;
     module = frontend->import(options.input, import, context);
+    if (module) // before anything is marked
+      if (auto imported = module->lookupSymbol<func::FuncOp>("step"))
+        computation = fingerprintOf(imported);
     if (module && frontend->keepsSizes && (options.accumulate > 1 || options.evaluate)) {
       FailureOr<bool> isKnown = findBatchSizes(*frontend, import);
       if (failed(isKnown))
@@ -170,8 +191,10 @@ LogicalResult Compilation::import() {
         module = frontend->import(options.input, import, context);
       }
     }
-    if (module)
+    if (module) {
       (*module)->setAttr(train::kModelFile, StringAttr::get(&context, options.input));
+      (*module)->setAttr(train::kComputation, StringAttr::get(&context, computation));
+    }
   }
   if (!module)
     return failure();
@@ -181,8 +204,6 @@ LogicalResult Compilation::import() {
   if (failed(checkStep(step)))
     return failure();
   remarkAssumedDims(step);
-  if (!(*module)->hasAttr(train::kComputation))
-    (*module)->setAttr(train::kComputation, StringAttr::get(&context, describeComputation(step)));
   auto mode = (*module)->getAttrOfType<StringAttr>(train::kMode);
   if (mode && mode.getValue() == train::kEvaluationMode && !options.evaluate)
     emitWarning(module->getLoc()) << options.input
@@ -258,9 +279,7 @@ LogicalResult Compilation::dump(Phase phase) {
     return success();
   if (std::error_code code = llvm::sys::fs::create_directories(options.dumpPhases))
     return error() << options.dumpPhases << ": " << code.message();
-  llvm::SmallString<128> path(options.dumpPhases);
-  llvm::sys::path::append(path, std::to_string(static_cast<int>(phase) + 1) + "-" + name + ".mlir");
-  return writeText(path, text() + "\n", UnknownLoc::get(&context));
+  return writeText(pathOfDump(options, phase), text() + "\n", UnknownLoc::get(&context));
 }
 
 /// Prints one row per phase to stderr, where it does not mix with IR on stdout.

@@ -2,8 +2,9 @@
 
 #include "tools/tessera-compile/driver/Computation.h"
 
+#include "compiler/dialect/train/Train.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
@@ -11,45 +12,43 @@ using namespace mlir;
 
 namespace tessera {
 
-/// Whether a setting may follow from sizes: shapes, and numbers of more than one dimension.
-static bool maySaySizes(Attribute attr) { return isa<TypeAttr, DenseArrayAttr, ArrayAttr, DictionaryAttr>(attr); }
-
-static void addSetting(NamedAttribute setting, llvm::raw_ostream &text) {
-  Attribute value = setting.getValue();
-  if (maySaySizes(value))
-    return;
-  text << ' ' << setting.getName().getValue() << '=';
-  if (auto table = dyn_cast<ElementsAttr>(value)) {
-    // A number of floats is the model's own, one of integers may count samples.
-    auto dense = dyn_cast<DenseFPElementsAttr>(value);
-    if (dense && dense.isSplat()) {
-      SmallString<32> digits;
-      dense.getSplatValue<APFloat>().toString(digits);
-      text << digits;
-    }
-    return;
-  }
-  text << value;
+/// Whether an op may be there, or not, as the sizes are, or has sizes as its value.
+static bool followsSizes(Operation &op) {
+  return isa<train::ConstantOp, train::IotaOp, train::ReshapeOp, train::BroadcastOp, train::TransposeOp, train::SliceOp,
+             train::PadOp, train::ConcatOp>(op);
 }
 
-std::string describeComputation(func::FuncOp step) {
+/// Settings of the op itself, which have no dialect in their name, that are one number or name.
+static bool isOfTheModel(NamedAttribute setting) {
+  Attribute value = setting.getValue();
+  return !setting.getName().getValue().contains('.') &&
+         (isa<FloatAttr, IntegerAttr, UnitAttr>(value) || isa<train::TrainDialect>(value.getDialect()));
+}
+
+std::string fingerprintOf(func::FuncOp step) {
   std::string described;
   llvm::raw_string_ostream text(described);
-  DenseMap<Value, unsigned> numbers;
+  DenseMap<Value, unsigned> numbers; // of what arranges elements, that of the elements
   for (BlockArgument argument : step.getArguments())
-    numbers[argument] = numbers.size();
-  step.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op == step)
-      return;
-    text << op->getName();
-    for (NamedAttribute setting : op->getAttrDictionary())
-      addSetting(setting, text);
-    for (Value operand : op->getOperands())
+    numbers[argument] = argument.getArgNumber() + 1;
+  unsigned next = step.getNumArguments() + 1;
+  for (Operation &op : step.getBody().front()) {
+    if (followsSizes(op)) {
+      const Value first = op.getNumOperands() > 0 ? op.getOperand(0) : Value();
+      for (Value result : op.getResults())
+        numbers[result] = numbers.lookup(first);
+      continue;
+    }
+    text << op.getName();
+    for (NamedAttribute setting : op.getAttrDictionary())
+      if (isOfTheModel(setting))
+        text << ' ' << setting.getName().getValue() << '=' << setting.getValue();
+    for (Value operand : op.getOperands())
       text << ' ' << numbers.lookup(operand);
-    for (Value result : op->getResults())
-      numbers[result] = numbers.size();
+    for (Value result : op.getResults())
+      numbers[result] = next++;
     text << '\n';
-  });
+  }
   return llvm::utohexstr(llvm::xxh3_64bits(described), /*LowerCase=*/true, /*Width=*/16);
 }
 

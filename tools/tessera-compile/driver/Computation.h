@@ -9,9 +9,10 @@
 
 namespace tessera {
 
-/// A number, as text, that is another one for a step with other operations, other settings of them or another order of
-/// them. Sizes, the values of tables and names do not count, so that a model has one number at any size of its batch.
-std::string describeComputation(mlir::func::FuncOp step);
+/// A fingerprint, in hexadecimal digits, of the operations of a step as it was imported, of what they read and of their
+/// settings that are one number or name. Constants, shapes and what only arranges elements do not count, so that a
+/// model has one fingerprint at any size of its batch.
+std::string fingerprintOf(mlir::func::FuncOp step);
 
 } // namespace tessera
 

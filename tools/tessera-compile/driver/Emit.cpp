@@ -31,7 +31,7 @@ ArtifactMetadata::Entries optimizerEntries(const CompileOptions &o) {
                                        {"schedule", o.schedule},
                                        {"warmup", std::to_string(o.warmup)},
                                        {"min_lr", formatNumber(o.minLearningRate)},
-                                       {"weight_decay", formatNumber(o.weightDecay)},
+                                       {"weight_decay", formatNumber(weightDecayOf(o))},
                                        {"clip_norm", formatNumber(o.clipNorm)}};
   if (o.clipValue > 0)
     entries.emplace_back("clip_value", formatNumber(o.clipValue));

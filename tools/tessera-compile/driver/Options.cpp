@@ -27,6 +27,10 @@ std::map<std::string, double> completeOptimizerSettings(const CompileOptions &op
   return settings;
 }
 
+double weightDecayOf(const CompileOptions &options) {
+  return options.weightDecay.value_or(train::findOptimizer(options.optimizer)->weightDecay);
+}
+
 ScheduleRequest scheduleRequest(const CompileOptions &options) {
   return {options.schedule, options.learningRate, options.minLearningRate,
           options.warmup,   options.decaySteps,   options.decayCurve};
@@ -405,14 +409,12 @@ std::string checkOptions(const CompileOptions &o) {
               "--label-smoothing and --ignore-index are of --loss cross-entropy, got --loss " + o.loss),
       require(isAmount(o.learningRate) && isAmount(o.minLearningRate),
               "--lr and --min-lr must be finite and not negative"),
-      require(o.minLearningRate <= o.learningRate, "--min-lr " + formatNumber(o.minLearningRate) + " is above --lr " +
-                                                       formatNumber(o.learningRate) +
-                                                       ", where the schedule ends below it"),
-      require(isAmount(o.weightDecay), "--weight-decay must be finite and not negative"),
+      require(isAmount(o.weightDecay.value_or(0)), "--weight-decay must be finite and not negative"),
       require(isAmount(o.clipNorm), "--clip-norm must be finite and not negative"),
       require(isAmount(o.clipValue), "--clip-value must be finite and not negative"),
       require(o.ema >= 0 && o.ema < 1, "--ema must be in [0, 1)"),
       require(o.metrics.empty() || o.evaluate, "--metric is of evaluations: add --evaluate"),
+      eachBalanced("--metric", o.metrics),
       checkMetrics(o),
       checkSchedule(o),
       require(parsePrefetch(o.prefetch).has_value(),

@@ -75,7 +75,7 @@ struct CompileOptions {
   std::map<std::string, double> optimizerSettings; ///< by name; what is not given is the optimizer's own
   std::string moments = "fp32";                    ///< fp32 | bf16: what optimizer states are stored in
   double learningRate = 1e-3;
-  double weightDecay = 0.01;
+  std::optional<double> weightDecay; ///< none: as the optimizer has it (weightDecayOf)
   std::string noDecay;               ///< regular expression; empty: norms and biases
   double clipNorm = 0.0;             ///< 0: no clipping
   double clipValue = 0.0;            ///< 0: no clipping; after clipNorm
@@ -149,6 +149,9 @@ std::string epiloguesOf(const CompileOptions &options);
 
 /// All numbers that the optimizer is told, by name. The options have been checked.
 std::map<std::string, double> completeOptimizerSettings(const CompileOptions &options);
+
+/// That which was asked for, or the optimizer's own.
+double weightDecayOf(const CompileOptions &options);
 
 /// What the schedule of the learning rate is to be.
 ScheduleRequest scheduleRequest(const CompileOptions &options);

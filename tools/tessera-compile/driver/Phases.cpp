@@ -112,8 +112,11 @@ void addDifferentiation(OpPassManager &module, const CompileOptions &o) {
 }
 
 void addOptimizer(OpPassManager &steps, const CompileOptions &o) {
-  InsertOptimizerOptions options{
-      .kind = o.optimizer, .weightDecay = o.weightDecay, .clipValue = o.clipValue, .numbers = {}, .moments = o.moments};
+  InsertOptimizerOptions options{.kind = o.optimizer,
+                                 .weightDecay = weightDecayOf(o),
+                                 .clipValue = o.clipValue,
+                                 .numbers = {},
+                                 .moments = o.moments};
   for (const auto &[name, value] : completeOptimizerSettings(o))
     options.numbers.push_back(name + "=" + formatNumber(value));
   steps.addPass(createInsertOptimizer(options));

@@ -79,6 +79,7 @@ const Optimizer kAdamw = {"adamw",
                           kSettings,
                           kBiasCorrections,
                           /*hasNarrowStates=*/true,
+                          /*weightDecay=*/0.01,
                           [](const OptimizerSettings &) {
                             return SmallVector<StringRef>{"m", "v"};
                           },

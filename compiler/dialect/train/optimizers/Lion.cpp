@@ -62,6 +62,7 @@ const Optimizer kLion = {"lion",
                          kSettings,
                          /*biasCorrections=*/{},
                          /*hasNarrowStates=*/false,
+                         /*weightDecay=*/0.01,
                          [](const OptimizerSettings &) { return SmallVector<StringRef>{"m"}; },
                          /*problem=*/nullptr,
                          build};

@@ -91,6 +91,7 @@ const Optimizer kSgd = {"sgd",
                         kSettings,
                         /*biasCorrections=*/{},
                         /*hasNarrowStates=*/false,
+                        /*weightDecay=*/0.0,
                         states,
                         problem,
                         build};
