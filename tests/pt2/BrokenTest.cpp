@@ -97,7 +97,7 @@ TEST(Pt2Broken, NoteOfTheExport) {
   file.entries.emplace_back("mlp/extra/tessera.json", R"({"mode": "training", "evaluation_differs": null})");
   EXPECT_EQ(file.readError(), "");
   const std::string where = "'test', entry 'extra/tessera.json': ";
-  for (auto [text, problem] : {std::pair("{}", "missing field 'mode'"),
+  for (auto [text, problem] : {std::pair("{}", "field 'mode' is missing"),
                                std::pair(R"({"mode": "dreaming"})", "mode: expected \"training\" or \"evaluation\""),
                                std::pair(R"({"mode": "training", "evaluation_differs": 3})",
                                          "evaluation_differs: expected a string, found an integer")}) {

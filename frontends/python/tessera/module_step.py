@@ -2,49 +2,79 @@
 changed."""
 
 import contextlib
+import copy
 
 import torch
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .errors import ExportError, listed
-from .module_checks import computed_names, has_values
+from .errors import ExportError, first_line, listed
+from .module_checks import computed_names, has_values, python_state
 
 
-def own_modes(model):
-    """Names of the modules whose train() or eval() is not that of torch.nn.Module, and may do more than to set a mode."""
-    return [name or "the module" for name, module in model.named_modules()
-            if type(module).train is not torch.nn.Module.train or type(module).eval is not torch.nn.Module.eval]
+def has_own_modes(model):
+    """Whether a train() or eval() of it is not that of torch.nn.Module, and may do more than to set modes."""
+    return any(type(module).train is not torch.nn.Module.train or type(module).eval is not torch.nn.Module.eval
+               for module in model.modules())
+
+
+def without_values(model):
+    """A copy of a model whose parameters and buffers are on the device "meta", which counts the changes of tensors."""
+    memo = {}
+    for tensor in (*model.parameters(), *model.buffers()):
+        made = torch.empty_like(tensor, device="meta")
+        memo[id(tensor)] = torch.nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else made
+    return copy.deepcopy(model, memo)
+
+
+def modes_after(model, training):
+    """({name of a module: its mode}, [name of what else changed]) of a model after train(), or eval(), by a copy without values: the
+    model stays as it is. (None, [the reason]) where that cannot be known."""
+    try:
+        trial = without_values(model)
+
+        def everything():
+            tensors = [*trial.named_parameters(), *trial.named_buffers()]
+            return {**python_state(trial), **{name: (id(tensor), tensor._version) for name, tensor in tensors}}
+        before = everything()
+        trial.train() if training else trial.eval()
+        after = everything()
+    except Exception as why:  # of the user's code
+        return None, [f"what is not known, as a copy without values fails: {first_line(why)}"]
+    changes = [name for name in {**before, **after} if before.get(name, trial) != after.get(name, trial)]
+    return {name: module.training for name, module in trial.named_modules()}, changes
 
 
 def check_modes(model, training):
-    """Raises ExportError where it is not clear how a model becomes what it is in training mode, or after eval()."""
+    """{name of a module: the mode that it has after train(), or eval()}. Raises ExportError where that is not all that these do, or
+    where it is not clear which parts are to be in training mode."""
     before = {name: module.training for name, module in model.named_modules()}
     if training and not model.training and (parts := [name for name, mode in before.items() if mode]):
         raise ExportError(f"the module is in evaluation mode, and parts of it are in training mode ({listed(parts, 3)}): call "
                           "train(), and then eval() of the parts that stay as they are")
-    own = own_modes(model)
-    if own and (model.training != training or not training and any(before.values())):
-        raise ExportError(f"{listed(own, 3)} has a train() or eval() of its own, which may change more than the mode: call "
-                          f"{'train()' if training else 'eval()'} before the export")
-    if own and training:
-        with attributes_kept(model), kept(model) as (buffers, parameters):
-            model.train()
-            other = [name or "the module" for name, module in model.named_modules() if module.training != before[name]]
-            other += changed({**buffers, **parameters}, [*model.named_buffers(), *model.named_parameters()])
-        if other:
-            raise ExportError(f"train() of the module puts parts of it into another mode than they are in, or changes them "
-                              f"({listed(other, 3)}): call train() before the export")
+    is_so = model.training if training else not any(before.values())
+    if not has_own_modes(model):
+        return before if is_so else dict.fromkeys(before, training)
+    after, changes = modes_after(model, training)
+    call = "train()" if training else "eval()"
+    if changes and not is_so:
+        raise ExportError(f"{call} of the module changes more than the mode ({listed(changes, 3)}): call {call} before the export")
+    if after is None:
+        return before
+    other = [name or "the module" for name in after if after[name] != before[name]]
+    if training and is_so and (other or changes):
+        raise ExportError(f"train() of the module puts parts of it into another mode than they are in, or changes them "
+                          f"({listed(other + changes, 3)}): call train() before the export")
+    return before if is_so else after
 
 
 @contextlib.contextmanager
 def in_mode(model, training=True):
     """The model is as after train() meanwhile, unless it is in training mode already, of which parts may be in evaluation mode;
-    training=False: as after eval(). Raises ExportError (check_modes)."""
-    check_modes(model, training)
-    modes = {module: module.training for module in model.modules()}
-    for module in modes if not training or not model.training else ():
-        module.training = training
+    training=False: as after eval(). Nothing but modes is set. Raises ExportError (check_modes)."""
+    wanted, modes = check_modes(model, training), {module: module.training for module in model.modules()}
+    for name, module in model.named_modules():
+        module.training = wanted[name]
     try:
         yield
     finally:

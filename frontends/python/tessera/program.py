@@ -1,7 +1,6 @@
 """Exports a PyTorch module as a program of one training step's forward pass, which tessera-compile reads as a .pt2 file."""
 
 import contextlib
-import copy
 import dataclasses
 import io
 import logging
@@ -17,7 +16,7 @@ from .errors import ExportError, first_line, listed, user_line
 from .evaluation_mode import find_difference
 from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
-from .module_step import attributes_kept, changed, global_hooks_kept, in_mode, kept, own_modes, state
+from .module_step import attributes_kept, global_hooks_kept, has_own_modes, in_mode, kept, modes_after
 from .program_check import check_program
 from .weightless import as_fake, mode_of
 
@@ -186,20 +185,12 @@ def why_module_differs(module, inputs):
 
 def why_evaluation_differs(program, module, inputs, kwargs, named, choices):
     """Program.evaluation_differs of a module that is in training mode, and was traced so as `program`."""
-    own = own_modes(module)
-    if own:  # what eval() does to a copy leaves the module as it is
-        try:
-            module, before = copy.deepcopy(module), module
-            module.eval()
-        except Exception as why:  # of the user's code
-            return f"{listed(own, 3)} has a train() or eval() of its own, and a copy of the module fails ({first_line(why)})"
-        tensors = [*module.named_buffers(), *module.named_parameters()]
-        if names := changed(state([*before.named_buffers(), *before.named_parameters()]), tensors):
-            return f"eval() changes {listed(names)}"
+    if has_own_modes(module) and (changes := modes_after(module, False)[1]):
+        return f"eval() changes {listed(changes)}"
     attention = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # other operators for the same numbers
     try:
-        with attributes_kept(module), contextlib.nullcontext() if own else in_mode(module, False), FiniteAssumed():
+        with attributes_kept(module), in_mode(module, False), FiniteAssumed():
             return find_difference(program, traced(module, inputs, kwargs, named, choices)[0])
     except ExportError as why:
         return f"it cannot be exported ({why})"

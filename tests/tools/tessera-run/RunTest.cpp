@@ -58,9 +58,10 @@ protected:
   }
 
   /// Ends with an error that says `text`, and leaves neither weights nor a checkpoint in "bad".
-  void expectRefused(const std::string &arguments, const std::string &text, const std::string &before = "") {
+  void expectRefused(const std::string &arguments, const std::string &text, const std::string &before = "",
+                     int status = 1) {
     Outcome outcome = run(arguments + " --out bad", before);
-    EXPECT_EQ(outcome.code, 1) << outcome.output;
+    EXPECT_EQ(outcome.code, status) << outcome.output;
     EXPECT_NE(outcome.output.find(text), std::string::npos) << "expected: " << text << "\ngot: " << outcome.output;
     EXPECT_NE(outcome.output.find("error: "), std::string::npos) << outcome.output;
     EXPECT_FALSE(fs::exists(scratch.path("bad/model.safetensors")));
@@ -165,7 +166,9 @@ TEST_F(RunTest, RefusesBadArtifactsAndOptions) {
   test::writeFile(scratch.path("cut.tessera"), whole.substr(0, whole.size() - 9));
   expectRefused("cut.tessera --data text", "cut.tessera");
   expectRefused("step.tessera --data text --ranks 3", "is for 2 ranks, --ranks asks for 3");
-  expectRefused("step.tessera --data text --steps 0", "--steps must be at least 1");
+  expectRefused("step.tessera --data text --steps 0", "--steps: '0' is no whole number from 1", "", 2);
+  expectRefused("step.tessera --data text --schedule foo", "--schedule: unknown value 'foo', expected one of constant",
+                "", 2);
   test::writeFile(scratch.path("w.safetensors"), "short");
   expectRefused("step.tessera --data text --weights w.safetensors", "is not a valid safetensors file");
   test::writeFile(scratch.path("w.onnx"), "short");
