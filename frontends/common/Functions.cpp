@@ -91,7 +91,9 @@ Value atan2(Build &b, Value y, Value x) {
   Value beside = b.select(isNegative(x), turned, flat);
   Value quarter =
       b.select(compareWith(b, CompareDirection::Lt, y, 0.0), b.splatLike(x, -pi / 2), b.splatLike(x, pi / 2));
-  return b.select(isFlat, beside, b.sub(quarter, steep));
+  Value angle = b.select(isFlat, beside, b.sub(quarter, steep));
+  Value isOrigin = b.mul(b.compare(CompareDirection::Eq, x, zero), b.compare(CompareDirection::Eq, y, zero));
+  return b.select(isOrigin, StopGradientOp::create(b.builder, b.loc, angle), angle); // where PyTorch has the gradient 0
 }
 
 Value scaleOf(Build &b, Value x, Value y) {

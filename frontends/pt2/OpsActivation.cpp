@@ -1,5 +1,6 @@
 //===- OpsActivation.cpp - activations --------------------------===//
 
+#include "frontends/common/Functions.h"
 #include "frontends/common/Neural.h"
 #include "frontends/pt2/OpTable.h"
 #include "frontends/pt2/Promote.h"
@@ -97,9 +98,12 @@ LogicalResult opSoftshrink(Call &c) {
   return unary(c, [&](Build &b, Value x) {
     Value above =
         b.select(b.compare(CompareDirection::Gt, x, whole(b, x, width)), b.sub(x, whole(b, x, width)), whole(b, x, 0));
-    return b.select(b.compare(CompareDirection::Lt, x, whole(b, x, -width)), b.add(x, whole(b, x, width)), above);
+    Value shrunk =
+        b.select(b.compare(CompareDirection::Lt, x, whole(b, x, -width)), b.add(x, whole(b, x, width)), above);
+    return b.select(frontend::isNaN(b, x), x, shrunk);
   });
 }
+
 /// One slope, or one for each channel.
 LogicalResult opPrelu(Call &c) {
   ArrayRef<int64_t> shape = c.shape("self"), slopes = c.shape("weight");

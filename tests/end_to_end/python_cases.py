@@ -545,6 +545,48 @@ def sums_of_exponentials(test, folder):
                 test.assertTrue(tessera.verify(Sums(far, swapped), example(), loss="output:output", steps=2).same)
 
 
+@case
+def factors_before_sums(test, folder):
+    """Are multiplied in their order: their product may be 0, or infinite."""
+    class Factors(torch.nn.Module):
+        def __init__(self, factors):
+            super().__init__()
+            self.scale, self.factors = torch.nn.Parameter(torch.ones(9)), factors
+
+        def forward(self, x):
+            y = x * self.scale
+            for factor in self.factors[:-1]:
+                y = y * factor
+            return y.mean() * self.factors[-1] + (y.sum(0) * self.factors[-1]).mean()
+    x = torch.rand(40, 9) + 0.5
+    for factors in ((1e37, 1e-25, 1e-25, 1e13), (1e-30, 1e20, 1e20, 1e-10), (1e-19, 1e-18, 1e19, 1e20)):
+        with test.subTest(factors):
+            test.assertTrue(tessera.verify(Factors(factors), (x,), loss="output:output", steps=2).same)
+
+
+@case
+def corners_of_functions(test, folder):
+    class Corners(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.y, self.x = torch.nn.Parameter(torch.tensor([0.0, 0.0, 1.0])), torch.nn.Parameter(torch.tensor([0.0, -1.0, 0.0]))
+
+        def forward(self, x):
+            return (torch.atan2(self.y, self.x) * x).mean()
+    test.assertTrue(tessera.verify(Corners(), (torch.randn(4, 3),), loss="output:output", steps=3).same)
+
+    class Shrunk(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return torch.nn.functional.softshrink(self.layer(x)).mean()
+    artifact = tessera.compile(tessera.export(Shrunk(), (torch.randn(4, 3),)), os.path.join(folder, "net.tessera"), batch=4, loss="output:output")
+    run = tessera.train(artifact, {"x": numpy.full((4, 3), numpy.nan, numpy.float32)}, steps=1, out=os.path.join(folder, "run"))
+    test.assertTrue(run.losses[0] is None or numpy.isnan(run.losses[0]))
+
+
 class Noisy(torch.nn.Module):
     """Noise and a batch norm, which evaluation does without."""
 

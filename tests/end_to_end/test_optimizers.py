@@ -168,4 +168,4 @@ class Schedules(Training):
         run = ("cosine.tessera", "--data", os.path.join(MLP, "data.safetensors"), "--steps", 4, "--out", "no")
         self.fail_with("needs --decay-steps", "tessera-run", *run, "--schedule", "wsd")
         self.fail_with("not for cosine", "tessera-run", *run, "--decay-steps", 3)
-        self.fail_with("unknown curve", "tessera-run", *run, "--decay-curve", "root")
+        self.fail_with("--decay-curve: unknown value 'root'", "tessera-run", *run, "--decay-curve", "root")

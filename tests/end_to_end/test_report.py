@@ -301,7 +301,7 @@ class Report(ToolTest):
                        "shard")
         self.fail_with("unknown target 'cray', expected cpu, sm_80, sm_90, sm_100, a target file", "tessera-compile", model, "--report",
                        "--target", "cray")
-        self.fail_with("none/r.json: No such file", "tessera-compile", model, "--batch", 2, "--report=none/r.json")
+        self.fail_with("none/r.json': no such file", "tessera-compile", model, "--batch", 2, "--report=none/r.json")
         self.assertFalse(os.path.exists(self.path("x.tessera")))
         with open(self.path("bad.json"), "w") as file:
             file.write('{"format": "tessera-target"}')

@@ -139,7 +139,7 @@ class Run(ToolTest):
                                (["--export", "a" * 5000 + "/b"], "there is no folder 'a+'")):
             with self.subTest(str(flags)[:80]):
                 self.assertNotIn("step 1/2", self.fail_with(message, "tessera-run", *self.flags("bad", 2), *flags))
-        self.fail_with("--steps must be at least 1", "tessera-run", *self.flags("bad", 0))
+        self.fail_with("--steps: '0' is no whole number from 1", "tessera-run", *self.flags("bad", 0))
         self.fail_with("steps: '100000000000000000000' is no whole number", "tessera-run", *self.flags("bad", 10 ** 20))
         self.succeed("tessera-run", *self.flags("good", 2), "--export", "good/mine.safetensors")
         self.assertTrue(os.path.exists(self.path("good", "mine.safetensors")))

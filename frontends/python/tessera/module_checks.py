@@ -85,7 +85,7 @@ def identity(value, known):
     if isinstance(value, torch.Tensor):
         return id(value), value._version
     if isinstance(value, PLAIN):
-        return value
+        return value if value == value else "nan"  # which differs from itself
     if id(value) in known:
         return known[id(value)]
     known[id(value)] = None  # meanwhile, where it holds itself

@@ -333,7 +333,8 @@ Value emitGreater(OpBuilder &builder, Location loc, Type element, Value a, Value
 Value emitCombine(OpBuilder &builder, Location loc, train::ReduceKind kind, Type element, Value accumulator,
                   Value value) {
   bool isFloat = isa<FloatType>(element);
-  FastMath flags = kFlags | FastMath::reassoc;
+  // Without nsz, which would let LLVM take factors out of sums.
+  FastMath flags = FastMath::contract | FastMath::reassoc;
   switch (kind) {
   case train::ReduceKind::Sum:
     return isFloat ? arith::AddFOp::create(builder, loc, accumulator, value, flags).getResult()

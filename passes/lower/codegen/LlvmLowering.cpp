@@ -19,6 +19,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetOptions.h"
@@ -122,6 +124,16 @@ std::unique_ptr<llvm::TargetMachine> createTargetMachine(StringRef triple, Strin
       llvm::Triple(triple), cpu, features, options, relocation, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+/// Sums have been split among lanes by now. In a sum that may be reassociated, the selection of instructions multiplies
+/// constant factors in front of it with each other, (x * a) * b + y to x * (a * b) + y, which may overflow or vanish.
+static void keepProducts(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (isa<llvm::BinaryOperator>(instruction) && isa<llvm::FPMathOperator>(instruction))
+          instruction.setHasAllowReassoc(false);
+}
+
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   module.setTargetTriple(machine.getTargetTriple());
   module.setDataLayout(machine.createDataLayout());
@@ -142,6 +154,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  keepProducts(module);
 }
 
 } // namespace tessera::codegen
