@@ -75,7 +75,11 @@ Status publishCheckpoint(const fs::path &temporary, const fs::path &target) {
     return systemError("write", target.string(), errno);
   fs::remove_all(temporary, error);
   TESSERA_RETURN_IF_ERROR(syncDirectory(target.parent_path().string()));
-  return writeFileAtomically((target.parent_path() / latestName).string(), target.filename().string() + "\n");
+  return makeLatest(target);
+}
+
+Status makeLatest(const fs::path &checkpoint) {
+  return writeFileAtomically((checkpoint.parent_path() / latestName).string(), checkpoint.filename().string() + "\n");
 }
 
 void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current) {

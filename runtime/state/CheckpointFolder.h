@@ -34,6 +34,9 @@ void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current)
 /// folders are removed. Only while no other process writes there.
 Status recoverCheckpoints(const std::string &folder);
 
+/// Makes a checkpoint the one that a run goes on from which is told none.
+Status makeLatest(const std::filesystem::path &checkpoint);
+
 /// The checkpoint that `path` means: itself, or the one that its file `latest` names. If that one is missing, the error
 /// names the newest that is whole.
 Result<std::string> findCheckpoint(const std::string &path);

@@ -144,7 +144,7 @@ private:
   uint64_t dataPositionAfter(int64_t step) const;
   bool isTraced(int64_t step) const;
   void writeTrace() const;
-  void warnOfLaterCheckpoints() const;
+  Status leaveLaterCheckpoints() const;
   bool isReported(int64_t step) const;
   Status reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
   std::string timesSoFar(int64_t step) const;

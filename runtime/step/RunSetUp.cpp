@@ -192,15 +192,18 @@ void Run::warnOfOtherOrder(const CheckpointInfo &info) const {
 }
 
 /// Checkpoints of steps that are done again stay until others of their steps are written.
-void Run::warnOfLaterCheckpoints() const {
+Status Run::leaveLaterCheckpoints() const {
   const std::optional<RunFolder> run = folderOfCheckpoint();
   std::error_code error;
   if (!run || !std::filesystem::equivalent(run->path(), options.out, error))
-    return;
+    return Status::ok();
   const Result<std::string> newest = findCheckpoint(folder->checkpointFolder());
   const std::string name = newest.isOk() ? std::filesystem::path(*newest).filename().string() : "";
-  if (const std::optional<uint64_t> step = stepOfCheckpoint(name); step && *step >= static_cast<uint64_t>(firstStep))
-    log::warn("'{}' is of steps that this run makes again; it stays until it is written anew", *newest);
+  const std::optional<uint64_t> step = stepOfCheckpoint(name);
+  if (!step || *step < static_cast<uint64_t>(firstStep))
+    return Status::ok();
+  log::warn("'{}' is of steps that this run makes again; it stays until it is written anew", *newest);
+  return makeLatest((std::filesystem::absolute(checkpoint) / ".").lexically_normal().parent_path());
 }
 
 /// What the ranks of a process share; its leader calls it.
@@ -288,7 +291,7 @@ Status Run::setUpReports() {
         "as they are; --eval-only evaluates it",
         options.artifact);
   if (resumedStep && hasRoot())
-    warnOfLaterCheckpoints();
+    TESSERA_RETURN_IF_ERROR(leaveLaterCheckpoints());
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
   if (options.tensorBoard) {

@@ -221,6 +221,23 @@ class OtherSettings(HistoryTest):
                          ["'other.tessera' computes something else than what 'run/checkpoints/ckpt-2' was trained with: another model with "
                           "the same parameters"])
 
+    def test_going_back(self):
+        """What goes on after a run that went back is that run, not the one that it left."""
+        self.train("run", 6, "--checkpoint-every", 2)
+        old = self.content("run")["model.safetensors"]
+        self.assertIn("is of steps that this run makes again",
+                      "\n".join(self.warnings("run", 4, "--resume", "run/checkpoints/ckpt-2", "--lr", 0.02)))
+        went = self.content("run")
+        self.assertEqual(went["checkpoints/latest"], b"ckpt-2\n")
+        for resume in ("auto", "run"):
+            done = self.train("run", 4, "--resume", resume, "--lr", 0.02)
+            self.assertIn("resumed from", done)
+            self.assertIn("ckpt-2 after step 2", done)
+            self.assertEqual(self.content("run")["model.safetensors"], went["model.safetensors"])
+        self.assertNotEqual(went["model.safetensors"], old)
+        self.train("run", 8, "--resume", "auto", "--lr", 0.02)
+        self.assertEqual([record["step"] for record in self.metrics("run")], list(range(1, 9)))
+
     def test_warm_up_without_an_end(self):
         (warning,) = self.warnings("short", 1)
         self.assertIn("the learning rate warms up for 2 steps, and --steps ends at 1", warning)
