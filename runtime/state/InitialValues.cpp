@@ -92,6 +92,13 @@ Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::s
                                                     : "but that of artifact '" + artifact.path() + "' has no values"));
   if (weights == freshWeights)
     return values;
+  if (const auto *tensors = artifact.package().tensors())
+    for (const artifact::ModelTensor *tensor : *tensors) {
+      if (tensor->role() == artifact::TensorRole::Unused)
+        values.options.unread.insert(tensor->name()->str());
+      if (tensor->role() == artifact::TensorRole::Constant)
+        values.options.constants.insert(tensor->name()->str());
+    }
   if (weights.empty()) {
     values.options.isModelFile = true;
     if (file)

@@ -114,7 +114,7 @@ const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &p
 }
 
 static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
-  std::vector<std::string> missing, extra, mismatched;
+  std::vector<std::string> missing, extra, constant, mismatched;
   std::map<std::string, std::vector<std::string>> unreadable; // by reason
   std::set<std::string> used;
   for (const StateView &view : views) {
@@ -145,12 +145,15 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
   }
   if (!options.allowExtra && !options.isModelFile && !source.mayHaveOthers())
     for (const auto &[name, entry] : source.entries())
-      if (!used.count(name))
-        extra.push_back("'" + name + "'");
-  if (missing.empty() && extra.empty() && mismatched.empty() && unreadable.empty())
+      if (!used.count(name) && !options.unread.count(name))
+        (options.constants.count(name) ? constant : extra).push_back("'" + name + "'");
+  if (missing.empty() && extra.empty() && constant.empty() && mismatched.empty() && unreadable.empty())
     return Status::ok();
-  std::string text = "weights '" + source.path() + "' do not fit the program" + listNames("missing", missing) +
-                     listNames("not in the program", extra) + listNames("mismatched", mismatched);
+  std::string text =
+      "weights '" + source.path() + "' do not fit the program" + listNames("missing", missing) +
+      listNames("not in the program", extra) +
+      listNames("constants of the compiled step, whose values here would change nothing: leave out", constant) +
+      listNames("mismatched", mismatched);
   for (const auto &[reason, names] : unreadable)
     text += listNames("not readable", names) + " " + reason;
   return TESSERA_ERROR(InvalidArgument, text);

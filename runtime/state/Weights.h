@@ -75,7 +75,10 @@ struct WeightOptions {
   bool allowMissing = false;           ///< Parameters that the file lacks keep their seeded initial value.
   std::set<std::string> optional = {}; ///< As allowMissing, of these parameters alone.
   bool allowExtra = false;             ///< Tensors of the file that the program lacks are ignored.
-  bool isZeroed = false;               ///< The memory is new, and zero already.
+  std::set<std::string> unread = {};   ///< As allowExtra, of these alone: nothing reads them.
+  /// Tensors of the model that are part of the compiled step, so that their values in the file would change nothing.
+  std::set<std::string> constants = {};
+  bool isZeroed = false; ///< The memory is new, and zero already.
   /// The file is the one that the program was compiled from: what has no values in it, or a rule that the user asked
   /// for, begins by its rule.
   bool isModelFile = false;

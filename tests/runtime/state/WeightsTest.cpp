@@ -105,6 +105,23 @@ TEST(Weights, AllDifferencesAreReportedAtOnce) {
   EXPECT_ERROR(status, "'b' has shape [1,3], expected [3]");
 }
 
+TEST(Weights, OfTensorsThatNothingReadsNoneIsMissed) {
+  ScratchFolder scratch;
+  ASSERT_STATUS_OK(
+      writeSafetensors(scratch.path("w.safetensors"), {{"w", DataType::F32, {2, 3}, {bytesOf(wValues)}},
+                                                       {"b", DataType::F32, {3}, {bytesOf(bValues)}},
+                                                       {"unused", DataType::F32, {3}, {bytesOf(bValues)}},
+                                                       {"table", DataType::F32, {3}, {bytesOf(bValues)}}}));
+  FakeState state({{w, b}}, 1);
+  WeightOptions options;
+  options.unread = {"unused"};
+  options.constants = {"table"};
+  EXPECT_ERROR(load(state, scratch.path("w.safetensors"), options),
+               "constants of the compiled step, whose values here would change nothing: leave out: 'table'");
+  options.unread.insert("table");
+  ASSERT_STATUS_OK(load(state, scratch.path("w.safetensors"), options));
+}
+
 TEST(Weights, MissingAndExtraNamesCanBeAllowed) {
   ScratchFolder scratch;
   ASSERT_STATUS_OK(writeSafetensors(scratch.path("w.safetensors"), {{"w", DataType::F32, {2, 3}, {bytesOf(wValues)}},
