@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -275,8 +276,10 @@ Status Run::checkNotAmongData() const {
       continue;
     for (auto [flag, path] : {std::pair("--out", options.out), std::pair("--export", options.exportPath)})
       if (!path.empty() && isWithin(path, data))
-        return TESSERA_ERROR(InvalidArgument, std::string(flag) + ": '" + path + "' lies in the folder of the data, '" +
-                                                  data + "', and what the run writes would be read as data");
+        return TESSERA_ERROR(InvalidArgument,
+                             fmt::format("{}: '{}' lies in the folder of the data, '{}', and what the run "
+                                         "writes would be read as data",
+                                         flag, path, data));
   }
   return Status::ok();
 }
