@@ -33,12 +33,7 @@ template <typename Function> Value butAtZero(Build &b, Value x, Value y, Functio
 Value magnitude(Build &b, Value x, Value y) {
   return butAtZero(b, x, y, [&](Value x, Value y) { return frontend::hypot(b, x, y); });
 }
-/// At 0 the signs of the parts tell it, without a slope.
-Value angle(Build &b, Value x, Value y) {
-  Value isZero = b.mul(compareWith(b, CompareDirection::Eq, x, 0), compareWith(b, CompareDirection::Eq, y, 0));
-  Value made = butAtZero(b, x, y, [&](Value x, Value y) { return frontend::atan2(b, y, x); });
-  return b.select(isZero, StopGradientOp::create(b.builder, b.loc, frontend::atan2(b, y, x)), made);
-}
+Value angle(Build &b, Value x, Value y) { return frontend::atan2(b, y, x); }
 template <Value (*function)(Build &, Value, Value)> LogicalResult toReal(Call &c) {
   return ofParts(c, [&](Build &b, Value x, Value y) { return c.set(function(b, x, y)); });
 }

@@ -140,6 +140,7 @@ LogicalResult removeRandomness(func::FuncOp func) {
   return result;
 }
 
+/// Fails where a batch is normalised by statistics of its own.
 LogicalResult checkStatistics(func::FuncOp func) {
   LogicalResult result = success();
   func.walk([&](Operation *op) {

@@ -32,6 +32,11 @@ Status systemError(std::string_view verb, const std::string &path, int errorNumb
   }
 }
 
+std::filesystem::path absolutePath(const std::string &path) {
+  std::error_code error;
+  return (std::filesystem::absolute(path, error) / ".").lexically_normal().parent_path();
+}
+
 static constexpr std::string_view temporaryMark = ".tmp-";
 
 std::string temporaryName(const std::string &path) {

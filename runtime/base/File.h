@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,9 @@ private:
   std::string target, temporary;
   int descriptor = -1;
 };
+
+/// A path from the root without what leads back and without a slash at its end; links are not followed.
+std::filesystem::path absolutePath(const std::string &path);
 
 /// Writes a whole small file atomically.
 Status writeFileAtomically(const std::string &path, std::string_view text);

@@ -34,7 +34,7 @@ void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current)
 /// folders are removed. Only while no other process writes there.
 Status recoverCheckpoints(const std::string &folder);
 
-/// Makes a checkpoint the one that a run goes on from which is told none.
+/// Makes a checkpoint the default of --resume: the file `latest` names it.
 Status makeLatest(const std::filesystem::path &checkpoint);
 
 /// The checkpoint that `path` means: itself, or the one that its file `latest` names. If that one is missing, the error

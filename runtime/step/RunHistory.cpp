@@ -38,8 +38,7 @@ static std::string exactly(double value) {
 }
 
 std::optional<RunFolder> Run::folderOfCheckpoint() const {
-  std::error_code error;
-  const fs::path folder = (fs::absolute(checkpoint, error) / ".").lexically_normal().parent_path().parent_path();
+  const fs::path folder = absolutePath(checkpoint).parent_path();
   RunFolder run(folder.parent_path().string());
   return folder == run.checkpointFolder() ? std::optional(run) : std::nullopt;
 }

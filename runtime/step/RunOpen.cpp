@@ -68,11 +68,9 @@ Status Run::open() {
                          "--export names the file of the merged model, which --export-lora merged or both write");
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
   const ScheduleRequest course = schedule->request();
-  if (course.warmup > options.steps && hasRoot() && !options.evalOnly)
-    log::warn("the learning rate warms up for {} steps, and --steps ends at {}", course.warmup, options.steps);
-  if (course.warmup + course.decaySteps > options.steps && course.decaySteps > 0 && hasRoot() && !options.evalOnly)
-    log::warn("the learning rate warms up for {} steps and decays in the last {}, and --steps ends at {}",
-              course.warmup, course.decaySteps, options.steps);
+  if (course.warmup + course.decaySteps > options.steps && hasRoot() && !options.evalOnly)
+    log::warn("the learning rate warms up for {} steps{}, and --steps ends at {}", course.warmup,
+              course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", options.steps);
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > options.steps)
     return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
@@ -189,17 +187,13 @@ Result<std::string> Run::chooseCheckpoint() const {
   return findCheckpoint(std::filesystem::is_directory(inRun, error) ? inRun : options.resume);
 }
 
-/// The folder that a path lies in by its name, of a link, too.
-static std::filesystem::path parentOf(const std::string &path) {
-  return (std::filesystem::absolute(path) / ".").lexically_normal().parent_path().parent_path();
-}
-
 /// Only the run that the checkpoint is of goes on in its folder; another one's records must not be mixed with it.
 Status Run::checkFolderIsFree() const {
   std::error_code error;
   const std::string run = "run folder '" + options.out + "'", way = "remove it or choose another";
   const std::optional<int64_t> finished = folder->finishedStep();
-  if (!checkpoint.empty() && std::filesystem::equivalent(parentOf(checkpoint), folder->checkpointFolder(), error))
+  if (!checkpoint.empty() &&
+      std::filesystem::equivalent(absolutePath(checkpoint).parent_path(), folder->checkpointFolder(), error))
     return options.resumesAuto() && finished && *finished > options.steps
                ? TESSERA_ERROR(InvalidArgument, run + " holds a run that has made " + std::to_string(*finished) +
                                                     " steps, and --steps ends at " + std::to_string(options.steps) +

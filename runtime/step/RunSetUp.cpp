@@ -63,10 +63,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
       {"--keep", std::to_string(options.keepCheckpoints)},
       {"--check-replicas", std::to_string(options.checkReplicas)},
-      {"the name of --out",
-       options.out.empty()
-           ? "none"
-           : (std::filesystem::absolute(options.out) / ".").lexically_normal().parent_path().filename().string()},
+      {"the name of --out", options.out.empty() ? "none" : absolutePath(options.out).filename().string()},
       {"--attention-gradient", options.gpu.hasFastAttentionGradient ? "fast" : "deterministic"},
       {"--reproducible", options.gpu.isReproducible ? "on" : "off"},
       {"--autotune", options.gpu.autotune ? "on" : "off"},
@@ -203,7 +200,7 @@ Status Run::leaveLaterCheckpoints() const {
   if (!step || *step < static_cast<uint64_t>(firstStep))
     return Status::ok();
   log::warn("'{}' is of steps that this run makes again; it stays until it is written anew", *newest);
-  return makeLatest((std::filesystem::absolute(checkpoint) / ".").lexically_normal().parent_path());
+  return makeLatest(absolutePath(checkpoint));
 }
 
 /// What the ranks of a process share; its leader calls it.

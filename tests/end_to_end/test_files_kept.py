@@ -162,6 +162,32 @@ class FilesKept(ToolTest):
         self.fail_with("--dump-phases: 'phases/1-import.mlir' is read, too", "tessera-compile", "phases/1-import.mlir", "--compile-to", "lower",
                        "--dump-phases", "phases")
 
+    def test_targets_that_are_none(self):
+        with open(self.path("deep.json"), "w") as file:
+            file.write("[" * 200_000)
+        os.mkfifo(self.path("pipe.json"))
+        for name, reason in (("deep.json", "not a target file"), ("pipe.json", "not a regular file")):
+            with self.subTest(name):
+                self.fail_with(reason, "tessera-compile", "net.pt2", "--batch", 4, "--report", "--target", name)
+
+    def test_words_that_are_none(self):
+        for flags, reason in ((("--compile-to", "shart"), "unknown phase 'shart', expected import, "),
+                              (("--mesh", "shard=99999999999"), "has 99999999999 ranks, and a mesh has 65536 at most"),
+                              (("--dim", "seq=3"), "no input has a symbolic dimension 'seq'; --seq binds what counts positions")):
+            with self.subTest(flags):
+                self.fail_with(reason, "tessera-compile", "net.pt2", "--batch", 4, *flags, "-o", "net.tessera")
+
+    def test_formats_of_plots(self):
+        self.compile()
+        self.succeed("tessera-run", "net.tessera", "--data", "data.npz", "--steps", 2, "--out", "run")
+        for name in ("loss.svg", "loss.pdf", "loss.png"):
+            done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "plot-loss.py"), "run", "--output", name], cwd=self.folder,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, os.path.getsize(self.path(name)) > 1000), (0, True), done.stderr)
+        done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "plot-loss.py"), "run", "--output", "loss.txt"], cwd=self.folder,
+                              capture_output=True, text=True)
+        self.assertRegex(done.stderr, "^plot-loss: cannot write 'loss.txt': ")
+
     def test_a_checkpoint_that_moved(self):
         """And is linked to where it was, is the run's."""
         self.compile()

@@ -98,7 +98,7 @@ def schema_of(node):
 
 
 def changes_tensor(node):
-    """Whether a node changes a tensor in place that is no input of the program, such as a buffer."""
+    """Whether a node changes an intermediate tensor in place. Buffers, parameters and inputs are not intermediate."""
     schema = schema_of(node)
     if node.op != "call_function" or schema is None or not schema.is_mutable:
         return False

@@ -10,7 +10,6 @@
 #include "compiler/cost/Flops.h"
 #include "compiler/dialect/train/Builders.h"
 #include "compiler/dialect/train/Dims.h"
-#include "compiler/dialect/train/Initializer.h"
 #include "compiler/dialect/train/Optimizer.h"
 #include "compiler/dialect/train/Program.h"
 #include "compiler/dialect/train/Signature.h"

@@ -76,7 +76,7 @@ struct CompileOptions {
   std::string moments = "fp32";                    ///< fp32 | bf16: what optimizer states are stored in
   double learningRate = 1e-3;
   std::optional<double> weightDecay; ///< none: as the optimizer has it (weightDecayOf)
-  std::string noDecay;               ///< regular expression; empty: norms and biases
+  std::string noDecay;               ///< regular expression; empty: of one dimension or none
   double clipNorm = 0.0;             ///< 0: no clipping
   double clipValue = 0.0;            ///< 0: no clipping; after clipNorm
   double ema = 0.0;                  ///< decay of the parameters' moving averages; 0: none

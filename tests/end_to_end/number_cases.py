@@ -1,0 +1,68 @@
+"""Cases of python_cases.py: numbers far apart, and corners of functions, as in PyTorch."""
+
+import os
+
+import numpy
+import tessera
+import torch
+from program_cases import case, example
+
+
+@case
+def sums_of_exponentials(test, folder):
+    """Of numbers far apart, such as the log of zero that dynamic programs write as -1e9."""
+    class Sums(torch.nn.Module):
+        def __init__(self, far, swapped):
+            super().__init__()
+            self.layer, self.far, self.swapped = torch.nn.Linear(6, 3), far, swapped
+
+        def forward(self, x):
+            y = self.layer(x)
+            pair = (torch.full_like(y, self.far), y) if self.swapped else (y, torch.full_like(y, self.far))
+            return torch.logaddexp(*pair).mean() + torch.logaddexp2(*pair).mean() + torch.stack(pair, -1).logcumsumexp(-1)[..., 1].mean()
+    for far in (-1e9, -1e4, float("-inf")):
+        for swapped in (False, True):
+            with test.subTest(far=far, swapped=swapped):
+                test.assertTrue(tessera.verify(Sums(far, swapped), example(), loss="output:output", steps=2).same)
+
+
+@case
+def factors_before_sums(test, folder):
+    """Are multiplied in their order: their product may be 0, or infinite."""
+    class Factors(torch.nn.Module):
+        def __init__(self, factors):
+            super().__init__()
+            self.scale, self.factors = torch.nn.Parameter(torch.ones(9)), factors
+
+        def forward(self, x):
+            y = x * self.scale
+            for factor in self.factors[:-1]:
+                y = y * factor
+            return y.mean() * self.factors[-1] + (y.sum(0) * self.factors[-1]).mean()
+    x = torch.rand(40, 9) + 0.5
+    for factors in ((1e37, 1e-25, 1e-25, 1e13), (1e-30, 1e20, 1e20, 1e-10), (1e-19, 1e-18, 1e19, 1e20)):
+        with test.subTest(factors):
+            test.assertTrue(tessera.verify(Factors(factors), (x,), loss="output:output", steps=2).same)
+
+
+@case
+def corners_of_functions(test, folder):
+    class Corners(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.y, self.x = torch.nn.Parameter(torch.tensor([0.0, 0.0, 1.0])), torch.nn.Parameter(torch.tensor([0.0, -1.0, 0.0]))
+
+        def forward(self, x):
+            return (torch.atan2(self.y, self.x) * x).mean()
+    test.assertTrue(tessera.verify(Corners(), (torch.randn(4, 3),), loss="output:output", steps=3).same)
+
+    class Shrunk(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return torch.nn.functional.softshrink(self.layer(x)).mean()
+    artifact = tessera.compile(tessera.export(Shrunk(), (torch.randn(4, 3),)), os.path.join(folder, "net.tessera"), batch=4, loss="output:output")
+    run = tessera.train(artifact, {"x": numpy.full((4, 3), numpy.nan, numpy.float32)}, steps=1, out=os.path.join(folder, "run"))
+    test.assertTrue(run.losses[0] is None or numpy.isnan(run.losses[0]))
