@@ -3,6 +3,7 @@
 #include "passes/lower/JoinSums.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/MarkAs.h"
 #include "passes/lower/codegen/Evaluator.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -80,7 +81,7 @@ static void addParts(train::ReduceOp sum, SmallVectorImpl<Value> &parts) {
     parts.push_back(b.reshape(b.sum(part(b, sum.getOperand(), covered, elements), {0}), {1}));
   for (Operation *made = before ? before->getNextNode() : &sum->getBlock()->front(); made != sum.getOperation();
        made = made->getNextNode())
-    made->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
+    train::copyMarks(sum, made);
 }
 
 void joinSums(func::FuncOp func) {

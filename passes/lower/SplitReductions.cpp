@@ -3,6 +3,7 @@
 #include "passes/lower/SplitReductions.h"
 
 #include "compiler/dialect/train/Builders.h"
+#include "compiler/dialect/train/MarkAs.h"
 #include "passes/lower/codegen/KernelPlan.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -152,11 +153,11 @@ private:
     return replace(op, before, b.reshape(result, train::shapeOf(op.getResult())), rewriter);
   }
 
-  /// What was made since `before` gets the op's marks.
+  /// What was made since `before` belongs to the same pass.
   static LogicalResult replace(train::ReduceOp op, Operation *before, Value result, PatternRewriter &rewriter) {
     for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op.getOperation();
          made = made->getNextNode())
-      rewriter.modifyOpInPlace(made, [&] { made->setDiscardableAttrs(op->getDiscardableAttrDictionary()); });
+      rewriter.modifyOpInPlace(made, [&] { train::copyMarks(op, made); });
     rewriter.replaceOp(op, result);
     return success();
   }

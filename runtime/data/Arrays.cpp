@@ -1,6 +1,7 @@
 //===- Arrays.cpp - arrays with a leading axis of samples ----------------------------===//
 
 #include "runtime/base/Fingerprint.h"
+#include "runtime/base/Log.h"
 #include "runtime/data/Samples.h"
 #include "runtime/state/Safetensors.h"
 
@@ -158,6 +159,10 @@ Result<std::unique_ptr<SampleSource>> openArrays(const std::string &path, const 
     problems += arrays.empty() ? "; it has no arrays" : "; it has " + namesOf(arrays);
   if (!problems.empty())
     return TESSERA_ERROR(InvalidArgument, "data '" + path + "' does not fit the model: " + problems);
+  for (const BatchSpec &spec : specs)
+    arrays.erase(spec.name);
+  if (!arrays.empty())
+    log::warn("data '{}': the model has no input for {}", path, namesOf(arrays));
   return std::unique_ptr<SampleSource>(new ArraySamples(path, specs, std::move(chosen), std::move(storage)));
 }
 

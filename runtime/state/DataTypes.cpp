@@ -5,11 +5,13 @@
 #include "runtime/base/BFloat16.h"
 #include "runtime/base/Half.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <sstream>
 #include <type_traits>
+#include <vector>
 
 namespace tessera {
 
@@ -89,7 +91,7 @@ bool isInteger(DataType dtype) {
 bool canConvert(DataType from, DataType to) {
   if (from == to)
     return true;
-  if (to == DataType::F32 || to == DataType::F64)
+  if (to == DataType::F32 || to == DataType::F64 || to == DataType::F16 || to == DataType::BF16)
     return isFloat(from) || isInteger(from);
   return isInteger(from) && isInteger(to) && to != DataType::Bool;
 }
@@ -152,6 +154,21 @@ static Status convertTo(DataType from, const void *source, DataType to, void *ta
   });
 }
 
+/// As convertElements, to a type of 16 bits: by way of f32, as PyTorch does.
+static Status convertToHalf(DataType from, const void *source, DataType to, void *target, int64_t count,
+                            int64_t first) {
+  constexpr int64_t block = 1 << 14;
+  std::vector<float> wide(std::min(count, block));
+  for (int64_t done = 0; done < count; done += block) {
+    const int64_t here = std::min(count - done, block);
+    TESSERA_RETURN_IF_ERROR(convertElements(from, static_cast<const uint8_t *>(source) + done * elementBytes(from),
+                                            DataType::F32, wide.data(), here, first + done));
+    TESSERA_RETURN_IF_ERROR(
+        roundElements(wide.data(), to, static_cast<uint8_t *>(target) + done * elementBytes(to), here, first + done));
+  }
+  return Status::ok();
+}
+
 Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first) {
   if (from == to) {
     if (count > 0)
@@ -166,6 +183,9 @@ Status convertElements(DataType from, const void *source, DataType to, void *tar
     return convertTo<float>(from, source, to, target, count, first);
   case DataType::F64:
     return convertTo<double>(from, source, to, target, count, first);
+  case DataType::F16:
+  case DataType::BF16:
+    return convertToHalf(from, source, to, target, count, first);
   case DataType::U8:
     return convertTo<uint8_t>(from, source, to, target, count, first);
   case DataType::I8:
@@ -177,14 +197,14 @@ Status convertElements(DataType from, const void *source, DataType to, void *tar
   }
 }
 
-Status roundElements(const float *source, DataType to, void *target, int64_t count) {
+Status roundElements(const float *source, DataType to, void *target, int64_t count, int64_t first) {
   if (to != DataType::BF16 && to != DataType::F16)
     return convertElements(DataType::F32, source, to, target, count);
   for (int64_t i = 0; i < count; ++i) {
     const uint16_t rounded = to == DataType::BF16 ? toBFloat16(source[i]) : toHalf(source[i]);
     const float back = to == DataType::BF16 ? widenBFloat16(rounded) : widenHalf(rounded);
     if (std::isfinite(source[i]) && !std::isfinite(back))
-      return doesNotFit(source[i], i, to);
+      return doesNotFit(source[i], first + i, to);
     std::memcpy(static_cast<uint8_t *>(target) + i * sizeof(rounded), &rounded, sizeof(rounded));
   }
   return Status::ok();

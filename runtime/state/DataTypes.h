@@ -36,14 +36,14 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 
 /// Booleans count as integers.
 bool isInteger(DataType dtype);
-/// Whether `convertElements` knows the pair: equal types, any number to f32 or f64, and among integers.
+/// Whether `convertElements` knows the pair: equal types, any number to f64, f32, f16 or bf16, and among integers.
 bool canConvert(DataType from, DataType to);
 /// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type, and finite
 /// numbers that would become infinite, are an error, which counts elements from `first`.
 Status convertElements(DataType from, const void *source, DataType to, void *target, int64_t count, int64_t first = 0);
 /// Rounds f32 numbers to a narrower floating-point type (to nearest, ties to even), or converts them. Finite numbers
-/// that would become infinite are an error.
-Status roundElements(const float *source, DataType to, void *target, int64_t count);
+/// that would become infinite are an error, which counts elements from `first`.
+Status roundElements(const float *source, DataType to, void *target, int64_t count, int64_t first = 0);
 
 } // namespace tessera
 

@@ -82,8 +82,8 @@ Status StepDump::write(const std::string &folder, const std::vector<RankState> &
     std::string missing = withoutGradient(states.front());
     if (!missing.empty())
       log::warn(
-          "--dump: the kernel of their update computes the gradients of {}; they are never in memory and not written "
-          "(tessera-compile --keep-gradients keeps them)",
+          "--dump: the gradients of {} are never in memory and not written: the kernel of their update computes them "
+          "(tessera-compile --keep-gradients keeps these), or they are constant",
           missing);
     TESSERA_ASSIGN_OR_RETURN(std::vector<SafetensorsTensor> tensors, gatherParameters(gradients));
     TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/gradients.safetensors", tensors).status());

@@ -217,12 +217,20 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   double ranks = static_cast<double>(reports.size());
   for (const std::string &blob : reports) {
     RankReport rank = RankReport::fromBlob(blob);
+    double host = std::max(0.0, rank.seconds - rank.dataWait - rank.times.compute - rank.times.exposed);
+    // A rank that began before rank 0 did, which was at a checkpoint, waited for it: that is no part of this step.
+    double early = std::max(0.0, rank.seconds - seconds);
+    for (double *part : {&host, &rank.times.exposed}) {
+      const double cut = std::min(early, *part);
+      *part -= cut;
+      early -= cut;
+    }
     mean.compute += rank.times.compute / ranks;
     mean.exposed += rank.times.exposed / ranks;
     mean.hidden += rank.times.hidden / ranks;
     launcher += rank.launcher / ranks;
     record.dataWaitSeconds += rank.dataWait / ranks;
-    record.hostSeconds += std::max(0.0, rank.seconds - rank.dataWait - rank.times.compute - rank.times.exposed) / ranks;
+    record.hostSeconds += host / ranks;
   }
   record.computeSeconds = mean.compute;
   if (numRanks() > 1) {
@@ -266,7 +274,7 @@ Status Run::writeDump(int index, int64_t step) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, viewsOf(staged), storage));
   if (!isRoot(index))
     return Status::ok();
-  return dump->write(options.out + "/dump-" + std::to_string(step), gradients, parameters,
+  return dump->write(folder->dumpFolder(step), gradients, parameters,
                      sessions[0]->resultValue(lossResult));
 }
 

@@ -81,7 +81,7 @@ private:
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
-  std::string weightsInTheWay() const;
+  std::string findInTheWay() const;
   Status compareSettings(Communicator &self) const;
   /// Whether ranks have parts of parameters at all times, and compute what is not split each for itself.
   bool hasPlacedParameters() const;

@@ -40,9 +40,9 @@ Status Run::open() {
                                           "them, or --resume auto");
   if (options.evalOnly && options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
-  TESSERA_RETURN_IF_ERROR(checkExport());
   TESSERA_RETURN_IF_ERROR(checkNotAmongData());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
+  TESSERA_RETURN_IF_ERROR(checkExport());
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
                                               " ranks, --ranks asks for " + std::to_string(options.ranks));
@@ -204,7 +204,7 @@ Status Run::checkFolderIsFree() const {
   bool hasCheckpoints = std::filesystem::exists(folder->checkpointFolder(), error) &&
                         !std::filesystem::is_empty(folder->checkpointFolder(), error);
   if (steps == 0 && !hasCheckpoints) {
-    std::string found = weightsInTheWay();
+    std::string found = findInTheWay();
     if (found.empty())
       found = folder->findRecordsOfOthers();
     return found.empty()
@@ -231,17 +231,37 @@ Status Run::checkFolderIsFree() const {
   return Status::ok();
 }
 
-/// What lies in the folder already where the weights will be written; empty: nothing.
-std::string Run::weightsInTheWay() const {
+static bool hasAverages(const Artifact &artifact) {
+  const auto *states = artifact.package().state();
+  return states && std::any_of(states->begin(), states->end(),
+                               [](const auto *state) { return state->role() == StateRole::Average; });
+}
+
+/// The files of weights at `path`: with averages there are two.
+static std::vector<std::string> filesOf(const Artifact &artifact, const std::string &path) {
+  return hasAverages(artifact) ? std::vector{path, averagePath(path)} : std::vector{path};
+}
+
+/// What lies in the folder already where the run will write weights, a dump or event files; empty: nothing.
+std::string Run::findInTheWay() const {
   const bool hasAdapters = !adaptersOf(*artifact).empty();
   std::vector<std::string> written;
   if (options.exportPath.empty() && (!hasAdapters || options.exportLora == "merged" || options.exportLora == "both"))
-    written.push_back(folder->modelPath());
+    written = filesOf(*artifact, folder->modelPath());
   if (hasAdapters && options.exportLora != "merged")
-    written.push_back(folder->adapterFolder(/*isAverage=*/false));
+    for (bool isAverage : {false, true})
+      if (!isAverage || hasAverages(*artifact))
+        written.push_back(folder->adapterFolder(isAverage));
+  if (options.noExport)
+    written.clear();
+  const bool isOfRun = !folder->lastFingerprint().empty(); // which was ended before its first step
+  if (!options.dump.empty() && !isOfRun)
+    written.push_back(folder->dumpFolder(options.dumpStep));
+  if (options.tensorBoard && !isOfRun)
+    written.push_back(folder->tensorBoardFolder());
   std::error_code error;
   for (const std::string &path : written)
-    if (!options.noExport && std::filesystem::exists(path, error))
+    if (std::filesystem::exists(path, error))
       return path;
   return "";
 }
@@ -294,16 +314,18 @@ Status Run::checkExport() const {
   std::error_code error; // a name that the system cannot take is no folder
   if (std::filesystem::is_directory(path, error))
     return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath + "' is a folder, expected a file");
-  if (hasRoot() && std::filesystem::exists(path, error)) {
+  for (const std::string &file : filesOf(*artifact, options.exportPath)) {
+    if (!hasRoot() || !std::filesystem::exists(std::filesystem::symlink_status(file, error)))
+      continue;
     // A run that goes on may find what it wrote itself.
     if (options.resume.empty())
-      return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
+      return TESSERA_ERROR(InvalidArgument, "--export: '" + file +
                                                 "' exists and would be replaced; remove it or name another file");
-    const auto weights = SafetensorsFile::open(options.exportPath);
+    const auto weights = SafetensorsFile::open(file);
     if (!weights.isOk() || !weights->metadata().contains("step"))
-      return TESSERA_ERROR(InvalidArgument, "--export: '" + options.exportPath +
+      return TESSERA_ERROR(InvalidArgument, "--export: '" + file +
                                                 "' exists and holds no weights that a run wrote; name another file");
-    log::warn("--export: '{}' exists and will be replaced at the end of the run", options.exportPath);
+    log::warn("--export: '{}' exists and will be replaced at the end of the run", file);
   }
   // The run folder is made below.
   if (std::filesystem::path(options.out).lexically_normal() == std::filesystem::path(parent).lexically_normal())

@@ -290,6 +290,8 @@ Status Run::setUpReports() {
   if (resumedStep && hasRoot())
     TESSERA_RETURN_IF_ERROR(leaveLaterCheckpoints());
   TESSERA_RETURN_IF_ERROR(folder->writeRunInfo(*artifact, runInfo));
+  if (options.traceSteps > 0 && hasRoot())
+    folder->removeTraces();
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
   if (options.tensorBoard) {
     TESSERA_ASSIGN_OR_RETURN(tensorBoard, TensorBoardWriter::open(folder->tensorBoardFolder(), resumedStep));

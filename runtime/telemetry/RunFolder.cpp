@@ -54,6 +54,18 @@ Status RunFolder::removeLeftOvers() const {
   return Status::ok();
 }
 
+void RunFolder::removeTraces() const {
+  std::error_code error;
+  for (fs::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool isTrace = name == "trace.json" || (name.starts_with("trace-") && name.ends_with(".json") &&
+                                                  name.find_first_not_of("0123456789", 6) == name.size() - 5);
+    std::error_code ignored;
+    if (isTrace)
+      fs::remove(entry->path(), ignored);
+  }
+}
+
 /// Without content if it is no regular file: a pipe would be waited for.
 static std::ifstream openRecords(const std::string &path) {
   std::error_code error;

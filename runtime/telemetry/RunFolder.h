@@ -59,7 +59,10 @@ public:
   std::string tracePath(int firstRank = 0) const {
     return root + (firstRank == 0 ? "/trace.json" : "/trace-" + std::to_string(firstRank) + ".json");
   }
+  /// Removes the traces of all processes, which the run writes anew.
+  void removeTraces() const;
   std::string memoryPath() const { return root + "/memory.json"; }
+  std::string dumpFolder(int64_t step) const { return root + "/dump-" + std::to_string(step); }
   std::string tensorBoardFolder() const { return root + "/tensorboard"; }
   std::string checkpointFolder() const { return root + "/checkpoints"; }
   std::string leasePath() const { return root + "/lease"; }

@@ -1,5 +1,6 @@
 """Cases of python_cases.py: numbers far apart, and corners of functions, as in PyTorch."""
 
+import importlib.util
 import os
 
 import numpy
@@ -24,6 +25,52 @@ def sums_of_exponentials(test, folder):
         for swapped in (False, True):
             with test.subTest(far=far, swapped=swapped):
                 test.assertTrue(tessera.verify(Sums(far, swapped), example(), loss="output:output", steps=2).same)
+
+
+@case
+def distances_of_equal_points(test, folder):
+    """Have the gradient 0 in PyTorch, also in files that write cdist as a root of a product."""
+    class Distances(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(6, 8)
+
+        def forward(self, x):
+            h = self.layer(x)
+            return torch.cdist(h, h).mean() + torch.cdist(h, h, p=1).mean()
+    for via in ("pt2", "onnx"):
+        if via == "pt2" or importlib.util.find_spec("onnx"):
+            with test.subTest(via):
+                test.assertTrue(tessera.verify(Distances(), example(), loss="output:output", steps=2, via=via).same)
+
+
+@case
+def norms_of_long_batches(test, folder):
+    """Their sums are made in two steps, which are no statistics of their own."""
+    model = torch.nn.Sequential(torch.nn.Linear(6, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 3))
+    test.assertTrue(tessera.verify(model, (torch.randn(600, 6),), loss="mse", steps=2).same)
+
+
+@case
+def inputs_of_half_precision(test, folder):
+    class Halves(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 3)
+
+        def forward(self, v):
+            return self.layer(v.float()).square().mean()
+    for dtype in (torch.float16, torch.bfloat16):
+        x = (torch.arange(64.0).reshape(8, 8) / 7)
+        model = Halves()
+        path = os.path.join(folder, "halves.tessera")
+        tessera.compile(tessera.export(model, (x.to(dtype),)), path, batch=8, loss="output:output")
+        for given in (x.numpy(), x.double().numpy(), x.half().numpy(), x.int().numpy()):
+            with test.subTest(str(dtype), given=given.dtype):
+                out = os.path.join(folder, f"{dtype}-{given.dtype}")
+                run = tessera.train(path, {"v": given}, steps=1, out=out, weights=tessera.export(model, (x.to(dtype),)), show=False)
+                want = model(torch.from_numpy(given).to(dtype)).item()
+                test.assertLess(abs(run.losses[0] - want), 1e-5 * want)
 
 
 @case

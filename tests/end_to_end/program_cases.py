@@ -50,6 +50,18 @@ class Named(torch.nn.Module):
 
 
 @case
+def weights_that_changed_after_the_export(test, folder):
+    """Are the module's own: said where the program is written."""
+    model = torch.nn.Linear(6, 3)
+    program = tessera.export(model, example())
+    program.save(os.path.join(folder, "before.pt2"))
+    with torch.no_grad():
+        model.weight.mul_(2)
+    with test.assertWarnsRegex(UserWarning, "the module has changed since its export.*weight"):
+        program.save(os.path.join(folder, "after.pt2"))
+
+
+@case
 def names_views_and_checks(test, folder):
     with test.assertWarnsRegex(UserWarning, r"left out, .* not finite: \S*program_cases.py:\d+: if not torch.isfinite\(h\).all\(\):"):
         tessera.export(Named(), example())

@@ -27,6 +27,15 @@ class Arrays(ToolTest):
                 for step, (value, want) in enumerate(zip(got, golden["losses"]), 1):
                     self.assertLessEqual(abs(value - want) / want, 2e-5, f"loss of step {step}: {value} and {want}")
 
+    def test_arrays_without_an_input_are_named(self):
+        folder = os.path.join(GOLDENS, "mlp")
+        arrays = safetensors.load(os.path.join(folder, "data.safetensors"))
+        safetensors.save(arrays | {"weight": np.ones(len(arrays["targets"]), np.float32)}, self.path("more.safetensors"))
+        self.succeed("tessera-compile", os.path.join(MODELS, "mlp.dynamo18.onnx"), "--batch", 4, "--loss", "mse", "-o", "mlp.tessera")
+        done = self.tool("tessera-run", "mlp.tessera", "--data", "more.safetensors", "--steps", 1, "--weights", "fresh", "--out", "run")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("data 'more.safetensors': the model has no input for 'weight'", done.stdout + done.stderr)
+
     def test_cnn_with_cross_entropy(self):
         self.compare("cnn", "cross-entropy")
 
@@ -51,5 +60,5 @@ class Arrays(ToolTest):
                 self.assertGreater(np.abs(moved).max(), 1e-3)
                 np.testing.assert_allclose(gradients["w"], moved, rtol=1e-4, atol=1e-6)
             else:
-                self.assertRegex(done.stderr, r"gradients of 'w'; they are never in memory and not written .*--keep-gradients")
+                self.assertRegex(done.stderr, r"gradients of 'w' are never in memory and not written.*--keep-gradients")
                 self.assertEqual(sorted(gradients), [])

@@ -5,9 +5,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
-from harness import MODELS, ROOT, ToolTest
+from harness import BIN, MODELS, ROOT, ToolTest
 
 MODEL = os.path.join(MODELS, "gpt.ts17.onnx")
 CHARTS = ("tokens-per-second", "flops-per-second", "memory", "communication", "utilisation", "step-time", "memory-over-step")
@@ -38,6 +39,17 @@ class Compare(ToolTest):
         self.assertNotRegex(page, r'(src|href)="(?!data:)', "the page needs no other file")
         self.assertNotIn("<script", page)
         return page
+
+    def test_a_pipe_that_is_closed_and_a_name_that_is_no_text(self):
+        name = os.fsencode(self.path("gpt")) + b"\xfc.onnx"
+        shutil.copy(MODEL, name)
+        command = [os.path.join(BIN, "tessera-compare"), name, "--batch-sizes", "4", "--ranks", "2", "--plan-only", "--out", self.path("out")]
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=300)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.check_files("out", [chart[:-4] for chart in os.listdir(self.path("out")) if chart.endswith(".png")])
 
     def test_runs_each_configuration_and_goes_on_after_a_failure(self):
         # 32 micro-batches of 4 samples do not fit the text: those two configurations fail, the others are measured.

@@ -117,6 +117,30 @@ class FinishedRuns(HistoryTest):
         self.assertFalse(os.path.exists(self.path("second")))
         self.assertIn("--export: 'w.safetensors' exists and will be replaced at the end of the run",
                       self.train("first", 4, "--resume", "auto", "--export", "w.safetensors"))
+        os.mkdir(self.path("dumped"))
+        os.mkdir(self.path("dumped", "dump-1"))
+        self.refused("run folder 'dumped' holds 'dumped/dump-1', which the run would replace", "dumped", 2, "--dump", "parameters")
+        os.mkdir(self.path("events"))
+        os.mkdir(self.path("events", "tensorboard"))
+        self.refused("run folder 'events' holds 'events/tensorboard', which the run would replace", "events", 2, "--tensorboard")
+        os.symlink("nowhere", self.path("link"))
+        self.refused("--export: 'link' exists and would be replaced", "linked", 2, "--export", "link")
+
+    def test_averages_that_exist_are_not_replaced(self):
+        self.compile("ema", "--ema", 0.9)
+        for name in ("w-average.safetensors", "own/model-average.safetensors"):
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            with open(self.path(name), "w") as file:
+                file.write("mine")
+        self.refused("--export: 'w-average.safetensors' exists and would be replaced", "run", 2, "--export", "w.safetensors",
+                     artifact="ema")
+        self.refused("run folder 'own' holds 'own/model-average.safetensors', which the run would replace", "own", 2,
+                     artifact="ema")
+
+    def test_whole_numbers_are_decimal(self):
+        output = self.train("ten", "010", "--seed", "008")
+        self.assertIn("step 10/10", output)
+        self.assertIn("(seed 8)", output)
 
 
 class Records(HistoryTest):

@@ -5,8 +5,11 @@ import io
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
+import sys
+import time
 import unittest
 from unittest import mock
 
@@ -82,6 +85,34 @@ class Tools(ToolTest):
         again = tessera.train(artifact, self.data(artifact, 24), steps=6, out=self.path("again"), weights=run.weights,
                               show=False)
         self.assertLess(again.losses[0], run.losses[0])
+
+    def test_an_end_of_python_ends_the_training(self):
+        """By a signal that it can see, and by one that it cannot; nothing is left but the run, which goes on from its checkpoint."""
+        artifact = tessera.compile(MODEL, self.path("mlp.tessera"), batch=4)
+        np.savez(self.path("data.npz"), **self.data(artifact, 24))
+        os.mkdir(self.path("temporary"))
+        program = ("import sys, numpy, tessera\n"
+                   "data = dict(numpy.load('data.npz'))\n"
+                   "tessera.train('mlp.tessera', data, steps=100000000, out=sys.argv[1], weights='fresh', show=False)\n")
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            out = self.path(f"run-{number}")
+            with self.subTest(number):
+                process = subprocess.Popen([sys.executable, "-c", program, out], cwd=self.folder,
+                                           env=with_package() | {"TESSERA_BIN": BIN, "TMPDIR": self.path("temporary")})
+                self.wait_for(lambda: os.path.exists(os.path.join(out, "metrics.jsonl"))
+                              and os.path.getsize(os.path.join(out, "metrics.jsonl")) > 4000)
+                process.send_signal(number)
+                self.assertEqual(process.wait(60), -number if number == signal.SIGKILL else 128 + number)
+                self.wait_for(lambda: not os.path.exists(os.path.join(out, "lease")))
+                self.assertEqual(len(Run(out).checkpoints), 1)
+                if number != signal.SIGKILL:
+                    self.assertEqual(os.listdir(self.path("temporary")), [])
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
     def test_a_report(self):
         report = tessera.report(MODEL, batch=64, target="h100x8", mesh="shard=8", strategy="zero3")

@@ -101,7 +101,21 @@ public:
 };
 } // namespace
 
+/// Whole numbers are decimal, also with zeros before them, where CLI11 takes 010 for 8.
+static std::string dropZeros(std::string &text) {
+  const size_t sign = text.starts_with("-") ? 1 : 0;
+  const bool isDecimal = text.size() > sign && std::all_of(text.begin() + sign, text.end(), [](unsigned char c) {
+                           return std::isdigit(c) != 0;
+                         });
+  while (isDecimal && text.size() > sign + 1 && text[sign] == '0')
+    text.erase(sign, 1);
+  return "";
+}
+
 std::optional<int> readCommandLine(CLI::App &app, int argc, char **argv) {
+  for (CLI::Option *option : app.get_options())
+    if (option->get_type_name().find("INT") != std::string::npos)
+      option->transform(CLI::Validator(dropZeros, ""));
   std::signal(SIGXFSZ, SIG_IGN); // a limit of file sizes is an error of the write
   auto formatter = std::make_shared<WrappingFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());

@@ -12,8 +12,16 @@ import page
 import runs
 
 
+def say(text=""):
+    """Prints; if nobody reads any more, the comparison goes on all the same."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")
+
+
 def write_results(options, records, raws):
-    with open(os.path.join(options.out, "results.csv"), "w", encoding="utf-8", newline="") as file:
+    with open(os.path.join(options.out, "results.csv"), "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.DictWriter(file, runs.COLUMNS)
         writer.writeheader()
         writer.writerows(records)
@@ -39,20 +47,23 @@ def facts(options):
 
 
 def main(arguments):
+    for stream in (sys.stdout, sys.stderr):  # names of files need not be text
+        stream.reconfigure(errors="backslashreplace")
     options = configurations.parse(arguments)
     try:
         import charts
     except ImportError as error:
-        print(f"tessera-compare: error: {error}; Debian's package is python3-matplotlib", file=sys.stderr)
+        print(f"tessera-compare: error: {error}: install matplotlib for {sys.executable} (pip install matplotlib, or Debian's "
+              "python3-matplotlib), or name another interpreter by PYTHON", file=sys.stderr)
         return 2
     os.makedirs(options.out, exist_ok=True)
     records, raws = [], []
     points = configurations.grid(options)
     for number, configuration in enumerate(points, 1):
-        print(f"[{number}/{len(points)}] {configuration.label}", flush=True)
+        say(f"[{number}/{len(points)}] {configuration.label}")
         record, raw = runs.measure(options, configuration)
         if record["error"]:
-            print(f"  failed: {record['error']}", flush=True)
+            say(f"  failed: {record['error']}")
         records.append(record)
         raws.append(raw)
         write_results(options, records, raws)  # an interrupted comparison keeps what it has
@@ -63,11 +74,9 @@ def main(arguments):
     drawn = charts.draw(*zip(*worked), options.out, options.plan_only)
     title = f"{os.path.basename(options.model)}: {len(points)} configurations"
     page.write(os.path.join(options.out, "index.html"), title, facts(options), records, options.out, drawn)
-    print()
-    print(page.terminal(records))
-    print("\n" + page.verdict(records))
+    say(f"\n{page.terminal(records)}\n\n{page.verdict(records)}")
     failed = len(records) - len(worked)
-    print(f"\n{len(worked)} of {len(records)} configurations worked; see {os.path.join(options.out, 'index.html')}")
+    say(f"\n{len(worked)} of {len(records)} configurations worked; see {os.path.join(options.out, 'index.html')}")
     return 1 if failed else 0
 
 

@@ -92,7 +92,7 @@ def write(path, title, facts, records, folder, charts):
             data = base64.b64encode(file.read()).decode("ascii")
         figures.append(f'<figure><img alt="{html.escape(caption)}" src="data:image/png;base64,{data}">'
                        f"<figcaption>{html.escape(caption)}</figcaption></figure>")
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
                    f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n<p>{html.escape(facts)}</p>\n"
                    f"<p>{html.escape(verdict(records))}</p>\n"

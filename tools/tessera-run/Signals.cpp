@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace tessera {
@@ -37,6 +39,13 @@ static void handle(int number) {
     ::_exit(128 + number);
 }
 
+/// The Python package starts a run whose end its own is, too: TESSERA_PARENT is its process.
+static void followParent() {
+  const char *parent = std::getenv("TESSERA_PARENT");
+  if (parent && std::strtol(parent, nullptr, 10) == static_cast<long>(::getppid()))
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
 SignalState &handleSignals() {
   for (int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
     struct sigaction action = {};
@@ -49,6 +58,7 @@ SignalState &handleSignals() {
   }
   for (int number : {SIGPIPE, SIGXFSZ})
     ::signal(number, SIG_IGN);
+  followParent();
   return state;
 }
 

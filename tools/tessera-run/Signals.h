@@ -18,7 +18,7 @@ struct SignalState {
 /// orderly end. A later SIGINT or SIGTERM ends the process at once with 128 + signal; within a second of the first it
 /// is taken for the same wish, as launchers and timeout(1) send it to a process and to its group. Signals that are
 /// ignored at the start (nohup, background jobs) stay so. Writes to a closed pipe and beyond a limit of file sizes fail
-/// instead of ending the process.
+/// instead of ending the process. If TESSERA_PARENT is the process that started this one, its end is as a SIGTERM.
 SignalState &handleSignals();
 
 } // namespace tessera

@@ -8,14 +8,20 @@
 
 namespace tessera::train {
 
+/// Has `to` belong to the pass, forward, backward or recomputed, that `from` belongs to. What else `from` is marked as, it
+/// alone is.
+inline void copyMarks(mlir::Operation *from, mlir::Operation *to) {
+  for (llvm::StringRef name : {llvm::StringRef(kBackward), llvm::StringRef(kRecompute)})
+    if (mlir::Attribute mark = from->getAttr(name))
+      to->setDiscardableAttr(name, mark);
+}
+
 /// Listener of a builder that replaces an op: marks all that it inserts as belonging to the pass, forward, backward or
 /// recomputed, that the op belongs to.
 struct MarkAs : mlir::OpBuilder::Listener {
   explicit MarkAs(mlir::Operation *like) : like(like) {}
   void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    for (llvm::StringRef name : {llvm::StringRef(kBackward), llvm::StringRef(kRecompute)})
-      if (mlir::Attribute mark = like->getAttr(name))
-        op->setDiscardableAttr(name, mark);
+    copyMarks(like, op);
   }
 
 private:

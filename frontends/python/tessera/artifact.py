@@ -7,6 +7,7 @@ import tempfile
 
 from . import tools
 from .options import COMPILE, flags_of
+from .signals import ended_in_order
 
 
 class Artifact:
@@ -59,7 +60,7 @@ def file_of(model):
         return
     if not hasattr(model, "save"):
         raise TypeError(f"expected a Program or a path, got {type(model).__name__}")
-    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+    with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         path = os.path.join(folder, "program.pt2")
         model.save(path)
         yield path

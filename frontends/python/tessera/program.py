@@ -45,6 +45,7 @@ class Program:
 
     def __init__(self, program, mode=None, evaluation_differs=None):
         self.program, self.mode, self.evaluation_differs = program, mode, evaluation_differs
+        self.versions = versions_of(program)
 
     @staticmethod
     def load(path):
@@ -60,6 +61,10 @@ class Program:
         parameters without values it has the shapes. Raises ExportError."""
         if not os.fspath(path).endswith(".pt2"):
             raise ExportError(f"{path} does not end in .pt2")
+        changed = [name for name, version in versions_of(self.program).items() if version != self.versions.get(name)]
+        if changed:
+            warnings.warn(f"the module has changed since its export, and the program, whose tensors are the module's, has the new "
+                          f"values of {listed(changed)}", stacklevel=2)
         archive.write(self.program, os.fspath(path), {"mode": self.mode, "evaluation_differs": self.evaluation_differs} if self.mode else None)
 
     @property
@@ -83,6 +88,12 @@ class Program:
     def __repr__(self):
         inputs = ", ".join(f"{name}[{', '.join(map(str, tensor.shape))}]" for name, tensor in self.inputs.items())
         return f"Program({inputs}; {len(self.parameters)} parameters)"
+
+
+def versions_of(program):
+    """{name: how often it was changed in place} of a program's parameters; what the module itself changes are buffers."""
+    return {name: program.state_dict[name]._version for name in program.graph_signature.parameters
+            if not program.state_dict[name].is_inference()}
 
 
 def tensor_of(value):
@@ -141,6 +152,7 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, eva
         warnings.warn("checks whether numbers are finite are left out, and the program goes on as if they were; training skips a "
                       f"step whose numbers are not finite: {listed(dict.fromkeys(finite.lines), 3)}", stacklevel=2)
     tell_fixed(made, named, choices[0], dynamic, reason)
+    made.versions = versions_of(program)  # the checks have changed weights, and set them back
     return made
 
 

@@ -13,6 +13,7 @@ from .artifact import file_of
 from .errors import ToolError
 from .options import TRAIN, flags_of
 from .progress import Progress
+from .signals import ended_in_order
 
 KEPT_LINES = 50  # of what the tool says, for the text of an error
 
@@ -92,10 +93,11 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     options: every flag of tessera-run with _ for - (options.py): seed=0, lr=1e-3, order="sequential", checkpoint_every=100, …;
         eval_data is a path or {name: array}, as data is.
     flags: more words of the command, as they are.
-    Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised.
+    Ctrl-C reaches the tool, which ends after the step with a checkpoint; then KeyboardInterrupt is raised. SIGTERM and SIGHUP do
+    the same, and end Python, unless the program handles them; if Python is killed, the tool ends as by SIGTERM.
     Raises ToolError with what the tool said.
     """
-    with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+    with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         if isinstance(options.get("eval_data"), dict):
             options["eval_data"] = data_file(options["eval_data"], folder, "eval_data")
         command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
@@ -137,7 +139,10 @@ def follow(command, show):
     progress = Progress(sys.stderr) if show is None and not everything else None
     last = collections.deque(maxlen=KEPT_LINES)
     interrupted = False
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+    ended = None
+    environment = os.environ | {"TESSERA_PARENT": str(os.getpid())}  # whose end is its own, too
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          env=environment) as process:
         while True:
             try:
                 for line in process.stdout:
@@ -153,6 +158,11 @@ def follow(command, show):
                 if interrupted or not sys.stdin or not sys.stdin.isatty():
                     process.send_signal(signal.SIGINT)
                 interrupted = True
+            except SystemExit as end:
+                process.send_signal(signal.SIGTERM)
+                ended = end
+    if ended:
+        raise ended
     if interrupted:
         raise KeyboardInterrupt
     if process.returncode:

@@ -132,3 +132,15 @@ func.func @not_leading(%x: tensor<2x40000x3xf32>, %y: tensor<2x40000xf32>) -> (t
   %1 = train.reduce sum, %y {dimensions = array<i64: 1>} : (tensor<2x40000xf32>) -> tensor<2xf32>
   return %0, %1 : tensor<2x3xf32>, tensor<2xf32>
 }
+
+// What a sum of batch statistics is marked as is not what its parts are: a norm of [rows, few columns].
+// CHECK-LABEL: func.func @statistics
+// CHECK:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>, train.backward} : (tensor<16x256x16xf32>) -> tensor<16x16xf32>
+// CHECK-NOT:     train.running
+// CPU-LABEL: func.func @statistics
+// CPU:         train.reduce sum, %{{.*}} {dimensions = array<i64: 1>, train.backward} : (tensor<4x1024x16xf32>) -> tensor<4x16xf32>
+// CPU-NOT:     train.running
+func.func @statistics(%x: tensor<4096x16xf32>) -> tensor<16xf32> {
+  %0 = train.reduce sum, %x {dimensions = array<i64: 0>, train.backward, train.statistics, train.running = "norm.running_mean"} : (tensor<4096x16xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}

@@ -378,6 +378,10 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
       return CompileOutcome::Done;
   }
   const bool isGpu = target->kind == "cuda";
+  if (isGpu && options.targetCpu != CompileOptions().targetCpu) {
+    emitError(unknown) << "--target-cpu: the kernels of --target " << options.target << " are for GPUs";
+    return failure();
+  }
   if (isGpu && options.compileTo == Phase::Artifact && !options.isReportOnly()) {
     if (options.architecture.empty()) {
       emitError(unknown) << "--target " << options.target

@@ -115,12 +115,18 @@ def extremes(input, *, dim=None, keepdim=False, out=None):
     return torch.return_types.aminmax((torch.amin(input, dims, keepdim), torch.amax(input, dims, keepdim)))
 
 
+def cdist(x1, x2, p=2.0, compute_mode=None):
+    """torch.cdist, which exporters write for p = 2 as a root of a matrix product: its gradient at equal points is no number, where
+    PyTorch's is 0, as that of a norm. Other p they write wrongly, or not at all."""
+    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), ord=p, dim=-1)
+
+
 @contextlib.contextmanager
 def written_out():
     """Within the context those functions are written out."""
     reductions = [(holder, name, extreme(getattr(torch, name))) for holder in (torch, torch.Tensor) for name in ("amax", "amin")]
     reductions += [(holder, "aminmax", extremes) for holder in (torch, torch.Tensor)]
-    with cuts.replaced([*reductions, (F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
+    with cuts.replaced([*reductions, (torch, "cdist", cdist), (F, "cross_entropy", cross_entropy(F.cross_entropy)), (F, "logsigmoid", logsigmoid),
                         (F, "binary_cross_entropy", binary_cross_entropy(F.binary_cross_entropy)),
                         (F, "embedding_bag", embedding_bag(F.embedding_bag)),
                         (F, "binary_cross_entropy_with_logits",
