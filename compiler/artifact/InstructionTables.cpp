@@ -69,6 +69,7 @@ LogicalResult Tables::fill() {
   fillStreams();
   fillTensors();
   fillAdapters();
+  fillWeightMap();
   fillProducts();
   return success();
 }

@@ -366,6 +366,42 @@ void Tables::fillAdapters() {
   }
 }
 
+static std::vector<std::string> stringsOf(ArrayAttr array) {
+  std::vector<std::string> strings;
+  for (auto text : array.getAsRange<StringAttr>())
+    strings.push_back(text.str());
+  return strings;
+}
+
+void Tables::fillWeightMap() {
+  auto map = module->getAttrOfType<train::WeightMapAttr>(train::kWeightMap);
+  if (!map)
+    return;
+  auto made = std::make_unique<WeightMapT>();
+  made->root = map.getRoot().str();
+  made->prefix = map.getPrefix().str();
+  made->unread = stringsOf(map.getUnread());
+  made->refused = map.getRefused().str();
+  for (auto stored : map.getParameters().getAsRange<train::StoredParameterAttr>()) {
+    auto parameter = std::make_unique<StoredParameterT>();
+    parameter->name = stored.getName().str();
+    parameter->others = stringsOf(stored.getOthers());
+    for (auto piece : stored.getPieces().getAsRange<train::WeightPieceAttr>()) {
+      auto entry = std::make_unique<WeightPieceT>();
+      entry->tensor = piece.getTensor().str();
+      entry->shape = piece.getShape().asArrayRef().vec();
+      entry->sizes = piece.getSizes().vec();
+      entry->offset = piece.getOffset();
+      entry->strides = piece.getStrides().vec();
+      entry->tensor_offset = piece.getTensorOffset();
+      entry->tensor_strides = piece.getTensorStrides().vec();
+      parameter->pieces.push_back(std::move(entry));
+    }
+    made->parameters.push_back(std::move(parameter));
+  }
+  table.weight_map = std::move(made);
+}
+
 void Tables::fillProducts() {
   auto products = module->getAttrOfType<ArrayAttr>(train::kProducts);
   if (!products)

@@ -43,6 +43,7 @@ private:
   llvm::LogicalResult fillProbe(exec::ProbeOp op);
   void fillTensors();
   void fillAdapters();
+  void fillWeightMap();
   void fillProducts();
 
   llvm::FailureOr<DataType> dataType(mlir::Operation *op, mlir::Type type);

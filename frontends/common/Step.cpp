@@ -157,6 +157,8 @@ OwningOpRef<ModuleOp> Step::finish() {
     (*module)->setAttr(train::kMode, builder.getStringAttr(mode));
   if (!evaluationDiffers.empty())
     (*module)->setAttr(train::kEvaluationDiffers, builder.getStringAttr(evaluationDiffers));
+  if (weightMap)
+    (*module)->setAttr(train::kWeightMap, weightMap);
   if (failed(verify(*module)))
     return {};
   return std::move(module);

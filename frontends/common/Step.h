@@ -64,6 +64,7 @@ public:
   llvm::MapVector<mlir::Value, PaddedTable> padding; ///< by argument
   int64_t randomStreams = 0;                         ///< how many random tensors there are so far
   std::string mode, evaluationDiffers;               ///< `train.mode` and `train.evaluation_differs`; empty: not known
+  train::WeightMapAttr weightMap;                    ///< `train.weight_map`; null: none
   int64_t runningPairs = 0; ///< how many normalisations have running statistics that training leaves alone
 
 private:

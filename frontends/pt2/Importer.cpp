@@ -11,6 +11,7 @@
 #include "frontends/pt2/SharedBuffers.h"
 #include "frontends/pt2/Unread.h"
 #include "frontends/pt2/ValueChecks.h"
+#include "frontends/pt2/WeightMap.h"
 
 using namespace mlir;
 
@@ -34,6 +35,8 @@ Importer::Importer(const Archive &archive, const Program &program, const ImportO
       fileLoc(FileLineColLoc::get(&context, program.file, 0, 0)), step(fileLoc), roles(options, fileLoc) {
   step.mode = program.mode;
   step.evaluationDiffers = program.evaluationDiffers;
+  if (program.weightMap)
+    step.weightMap = attributeOf(*program.weightMap, context);
 }
 
 /// "/model/layers.3/mlp/up_proj/linear_5": the modules that the call is in, by what each adds to the path.

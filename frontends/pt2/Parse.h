@@ -39,8 +39,13 @@ std::optional<SourceLine> parseStackTrace(llvm::StringRef text);
 llvm::Error checkProgram(const Program &program);
 
 // Reader.cpp
+std::vector<std::string> parseStrings(const Cursor &at);
 /// An entry of JSON. An error says in which entry it is.
 llvm::Expected<Json> readJson(const Archive &archive, llvm::StringRef entry);
+
+// Note.cpp
+/// Reads what tessera.export notes beside the program: its mode, and which tensors of files its parameters are.
+llvm::Error readNote(const Archive &archive, Program &program);
 
 // Weights.cpp
 /// Reads where the weights and constants of `program.modelName` lie.

@@ -321,6 +321,27 @@ struct Weight {
   }
 };
 
+/// Elements of a parameter that files of Hugging Face have elsewhere: nested loops of `sizes` visit both.
+struct WeightPiece {
+  std::string tensor;
+  std::vector<int64_t> shape, sizes, strides, tensorStrides;
+  int64_t offset = 0, tensorOffset = 0;
+};
+
+/// A parameter that those files do not have as the tensor of its name. No pieces: they do, but others of other names.
+struct StoredParameter {
+  std::string name;
+  std::vector<WeightPiece> pieces;
+  std::vector<std::string> others; // names that it may have instead, as a whole
+};
+
+/// Which tensors of Hugging Face's files the parameters are; #train.weight_map describes the fields.
+struct WeightMap {
+  std::string root, prefix, refused;
+  std::vector<StoredParameter> parameters;
+  std::vector<std::string> unread;
+};
+
 struct Program {
   int64_t schemaMajor = 0, schemaMinor = 0;
   std::string torchVersion;
@@ -328,6 +349,7 @@ struct Program {
   std::string modelName;         // "model" unless told otherwise
   std::string mode;              // of the module, "training" or "evaluation"; empty: the file does not say
   std::string evaluationDiffers; // what the module computes otherwise in evaluation mode; empty: nothing that is known
+  std::optional<WeightMap> weightMap;
   Graph graph;
   Signature signature;
   std::map<std::string, Range> ranges;   // of symbols: "s0"

@@ -74,14 +74,6 @@ void parseRanges(const Cursor &at, Program &program) {
   }
 }
 
-std::vector<std::string> parseStrings(const Cursor &at) {
-  std::vector<std::string> strings;
-  const size_t count = at.size();
-  for (size_t i = 0; i < count && !at.failed(); ++i)
-    strings.push_back(at.element(i).string());
-  return strings;
-}
-
 /// What is known of the call of the root module; of submodules nothing is used.
 void parseModuleCalls(const Cursor &at, Program &program) {
   const size_t count = at.size();
@@ -127,25 +119,6 @@ void parseProgram(const Cursor &at, Program &program) {
     program.verifiers = parseStrings(*verifiers);
 }
 
-/// What tessera.export notes beside the program.
-Error readNote(const Archive &archive, Program &program) {
-  constexpr llvm::StringLiteral entry = "extra/tessera.json";
-  if (!archive.has(entry))
-    return Error::success();
-  Expected<Json> json = readJson(archive, entry);
-  if (!json)
-    return json.takeError();
-  Diagnostics log;
-  const Cursor note(*json, log);
-  note.fields({"mode", "evaluation_differs"});
-  program.mode = note.field("mode").string();
-  if (auto differs = note.optional("evaluation_differs"))
-    program.evaluationDiffers = differs->string();
-  if (!log.failed() && program.mode != "training" && program.mode != "evaluation")
-    note.field("mode").fail("expected \"training\" or \"evaluation\"");
-  return log.failed() ? error("'" + archive.file() + "', entry '" + entry.str() + "': " + log.error) : Error::success();
-}
-
 Error readInto(const Archive &archive, StringRef model, Program &program) {
   Expected<std::string> chosen = chooseModel(archive, model);
   if (!chosen)
@@ -171,6 +144,14 @@ Error readInto(const Archive &archive, StringRef model, Program &program) {
   return Error::success();
 }
 } // namespace
+
+std::vector<std::string> parseStrings(const Cursor &at) {
+  std::vector<std::string> strings;
+  const size_t count = at.size();
+  for (size_t i = 0; i < count && !at.failed(); ++i)
+    strings.push_back(at.element(i).string());
+  return strings;
+}
 
 Expected<Json> readJson(const Archive &archive, StringRef entry) {
   Expected<std::string> text = archive.readText(entry);

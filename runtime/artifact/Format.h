@@ -15,7 +15,7 @@
 namespace tessera::artifact {
 
 inline constexpr char formatMagic[8] = {'T', 'E', 'S', 'S', 'E', 'R', 'A', '\n'};
-inline constexpr uint32_t formatVersion = 15;
+inline constexpr uint32_t formatVersion = 16;
 
 struct FileHeader {
   char magic[8];

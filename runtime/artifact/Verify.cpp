@@ -142,6 +142,7 @@ Status verifyPackage(const artifact::Package &package, const Mesh &mesh) {
   TESSERA_RETURN_IF_ERROR(verifyState(context));
   TESSERA_RETURN_IF_ERROR(verifyDerived(context));
   TESSERA_RETURN_IF_ERROR(verifyAdapters(context));
+  TESSERA_RETURN_IF_ERROR(verifyWeightMap(context));
   TESSERA_RETURN_IF_ERROR(verifySequence(context));
   return verifyPrograms(context);
 }

@@ -74,10 +74,11 @@ std::string toString(const std::vector<int64_t> &values);
 Status expectDense(const VerifyContext &context, uint32_t buffer, artifact::DataType dtype, WideInt elements,
                    const std::string &what);
 
-/// Checks the state table, the copies that are derived from it, and the adapters.
+/// Checks the state table, the copies that are derived from it, the adapters, and where files have parameters.
 Status verifyState(const VerifyContext &context);
 Status verifyDerived(const VerifyContext &context);
 Status verifyAdapters(const VerifyContext &context);
+Status verifyWeightMap(const VerifyContext &context);
 
 /// Checks what the package says of attention over sequence axes.
 Status verifySequence(const VerifyContext &context);

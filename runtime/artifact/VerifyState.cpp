@@ -2,6 +2,7 @@
 
 #include "runtime/artifact/ParameterPart.h"
 #include "runtime/artifact/VerifyContext.h"
+#include "runtime/artifact/WeightPiece.h"
 
 #include <algorithm>
 #include <cmath>
@@ -172,6 +173,46 @@ Status verifyAdapters(const VerifyContext &context) {
     TESSERA_RETURN_IF_ERROR(check(*adapter.a(), artifact::StateRole::Parameter, adapter.rank(), shape.Get(inputDim)));
     TESSERA_RETURN_IF_ERROR(
         check(*adapter.b(), artifact::StateRole::Parameter, shape.Get(1 - inputDim), adapter.rank()));
+  }
+  return Status::ok();
+}
+
+/// Each parameter of the map is one of the program, or none (which the model has and no step reads), and its pieces
+/// have each of its elements.
+Status verifyWeightMap(const VerifyContext &context) {
+  const artifact::Package &package = context.package;
+  if (!package.weight_map())
+    return Status::ok();
+  std::map<std::string_view, const artifact::Segment *> segments;
+  for (uint32_t index = 0; index < sizeOf(package.state()); ++index)
+    for (uint32_t number = 0; number < sizeOf(package.state()->Get(index)->segments()); ++number) {
+      const artifact::Segment *segment = package.state()->Get(index)->segments()->Get(number);
+      segments.emplace(segment->name()->string_view(), segment);
+    }
+  std::set<std::string_view> seen;
+  for (uint32_t index = 0; index < sizeOf(package.weight_map()->parameters()); ++index) {
+    const artifact::StoredParameter &parameter = *package.weight_map()->parameters()->Get(index);
+    const std::string what = "weight map of '" + parameter.name()->str() + "'";
+    if (!seen.insert(parameter.name()->string_view()).second)
+      return bad(what, "is there twice");
+    const auto found = segments.find(parameter.name()->string_view());
+    WideInt expected = 1, sum = 0;
+    if (found != segments.end() && found->second->shape())
+      for (int64_t size : *found->second->shape())
+        expected *= size;
+    for (uint32_t number = 0; number < sizeOf(parameter.pieces()); ++number) {
+      const artifact::WeightPiece &stored = *parameter.pieces()->Get(number);
+      if (!isAligned(stored.shape()) || !isAligned(stored.sizes()) || !isAligned(stored.strides()) ||
+          !isAligned(stored.tensor_strides()))
+        return bad(what, "its numbers are not aligned");
+      const WeightPiece piece = WeightPiece::of(stored);
+      const int64_t elements = found == segments.end() ? maxElements : static_cast<int64_t>(expected);
+      if (std::string problem = piece.check(elements); !problem.empty())
+        return bad(what, "the piece of '" + piece.tensor + "' " + problem);
+      sum += piece.elements();
+    }
+    if (found != segments.end() && sizeOf(parameter.pieces()) > 0 && sum != expected)
+      return bad(what, "its pieces have not each of its elements once");
   }
   return Status::ok();
 }

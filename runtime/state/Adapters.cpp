@@ -31,10 +31,11 @@ std::set<std::string> namesOf(const std::vector<Adapter> &adapters) {
 static std::string moduleOf(const Adapter &adapter) { return adapter.a.substr(0, adapter.a.rfind(".lora_A")); }
 
 /// What PEFT needs to put the adapters where they belong.
-static nlohmann::json adapterConfig(const std::vector<Adapter> &adapters, const std::set<std::string> &trained) {
+static nlohmann::json adapterConfig(const std::vector<Adapter> &adapters, const std::set<std::string> &trained,
+                                    const AdapterFolder &asFolder) {
   std::set<std::string> modules, saved;
   for (const Adapter &adapter : adapters)
-    modules.insert(moduleOf(adapter));
+    modules.insert(asFolder.map.inModel(moduleOf(adapter)));
   for (const std::string &name : trained)
     saved.insert(name.substr(0, name.rfind('.')));
   const Adapter &first = adapters.front();
@@ -48,14 +49,15 @@ static nlohmann::json adapterConfig(const std::vector<Adapter> &adapters, const 
                            {"task_type", nullptr},
                            {"inference_mode", true},
                            {"modules_to_save", nullptr}};
+  if (!asFolder.base.empty())
+    config["base_model_name_or_path"] = asFolder.base;
   if (!saved.empty())
     config["modules_to_save"] = saved;
   return config;
 }
 
 Status exportAdapters(const std::string &folder, const std::vector<RankState> &ranks,
-                      const std::vector<Adapter> &adapters, const std::map<std::string, std::string> &metadata,
-                      StateRole role) {
+                      const std::vector<Adapter> &adapters, const AdapterFolder &asFolder, StateRole role) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
@@ -64,81 +66,118 @@ Status exportAdapters(const std::string &folder, const std::vector<RankState> &r
   std::set<std::string> trained; // besides the adapters
   const std::set<std::string> parts = namesOf(adapters);
   for (SafetensorsTensor &tensor : tensors) {
+    const std::string inModel = asFolder.map.inModel(tensor.name);
     if (parts.count(tensor.name) == 0)
-      trained.insert(tensor.name);
-    tensor.name.insert(0, "base_model.model.");
+      trained.insert(inModel);
+    tensor.name = "base_model.model." + inModel;
   }
-  std::map<std::string, std::string> meta = metadata;
+  std::map<std::string, std::string> meta = asFolder.metadata;
   meta.emplace("format", "pt");
   TESSERA_RETURN_IF_ERROR(writeSafetensors(folder + "/adapter_model.safetensors", tensors, meta).status());
-  return writeFileAtomically(folder + "/adapter_config.json", adapterConfig(adapters, trained).dump(2) + "\n");
+  return writeFileAtomically(folder + "/adapter_config.json",
+                             adapterConfig(adapters, trained, asFolder).dump(2) + "\n");
+}
+
+void AdapterProduct::addTo(std::span<double> values, int64_t first) const {
+  const int64_t rank = adapter.rank, inputs = static_cast<int64_t>(a.size()) / rank,
+                outputs = static_cast<int64_t>(b.size()) / rank;
+  const int64_t columns = adapter.inputDim == 1 ? inputs : outputs;
+#pragma omp parallel for
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+    const int64_t row = (first + i) / columns, column = (first + i) % columns;
+    const int64_t output = adapter.inputDim == 1 ? row : column, input = adapter.inputDim == 1 ? column : row;
+    double sum = 0;
+    for (int64_t k = 0; k < rank; ++k)
+      sum += b[output * rank + k] * a[k * inputs + input];
+    values[i] += adapter.scale * sum;
+  }
 }
 
 namespace {
-/// The tensors of a model by name, whole, as numbers.
-class Tensors {
-public:
-  explicit Tensors(const std::vector<SafetensorsTensor> &tensors) {
-    for (const SafetensorsTensor &tensor : tensors)
-      byName.emplace(tensor.name, &tensor);
-  }
-
-  Result<std::vector<double>> read(const std::string &name) const {
-    const SafetensorsTensor &tensor = *byName.at(name);
-    std::vector<double> values;
-    for (const ByteSpan &piece : tensor.pieces) {
-      const auto count = static_cast<int64_t>(piece.size() / elementBytes(tensor.dtype));
-      const size_t before = values.size();
-      values.resize(before + count);
-      TESSERA_RETURN_IF_ERROR(
-          convertElements(tensor.dtype, piece.data(), DataType::F64, values.data() + before, count));
-    }
-    return values;
-  }
-
-private:
-  std::map<std::string, const SafetensorsTensor *> byName;
+/// Elements of a small parameter that one process holds, on their way to the others.
+struct HeldNumbers {
+  std::string name;
+  int64_t first = 0;
+  std::vector<double> values;
 };
 } // namespace
 
-/// Adds scale * (b a) to the matrix `w` of shape [rows, columns]; where inputs are the rows, its transposition.
-static void addProduct(const Adapter &adapter, const std::vector<double> &a, const std::vector<double> &b,
-                       std::vector<double> &w) {
-  const auto rank = static_cast<size_t>(adapter.rank);
-  const size_t inputs = a.size() / rank, outputs = b.size() / rank;
-  const size_t perInput = adapter.inputDim == 1 ? 1 : outputs, perOutput = adapter.inputDim == 1 ? inputs : 1;
-#pragma omp parallel for
-  for (size_t output = 0; output < outputs; ++output)
-    for (size_t input = 0; input < inputs; ++input) {
-      double sum = 0;
-      for (size_t k = 0; k < rank; ++k)
-        sum += b[output * rank + k] * a[k * inputs + input];
-      w[output * perOutput + input * perInput] += adapter.scale * sum;
+/// What the views hold of the parameters with these names.
+static Result<std::vector<HeldNumbers>> collectNumbers(const std::vector<RankState> &ranks,
+                                                       const std::set<std::string> &names, StateRole role) {
+  std::vector<HeldNumbers> held;
+  for (const RankState &rank : ranks)
+    for (const StateView &view : rank) {
+      if (view.kind != role || !view.saves)
+        continue;
+      for (const ParameterSegment &segment : view.segments) {
+        auto [begin, end] = overlap(view, segment);
+        if (!names.count(segment.name))
+          continue;
+        TESSERA_RETURN_IF_ERROR(segment.forEachRun(begin, end, [&](const ElementRun &run) {
+          HeldNumbers &numbers = held.emplace_back(segment.name, run.inParameter, std::vector<double>(run.count));
+          return convertElements(view.dtype, view.data + (run.inUnit - view.begin) * elementBytes(view.dtype),
+                                 DataType::F64, numbers.values.data(), run.count);
+        }));
+      }
     }
+  return held;
+}
+
+Result<std::vector<AdapterProduct>> gatherProducts(const Peers &peers, const std::vector<RankState> &ranks,
+                                                   const std::vector<Adapter> &adapters, StateRole role) {
+  auto held = collectNumbers(ranks, namesOf(adapters), role);
+  nlohmann::json mine = nlohmann::json::array();
+  for (const HeldNumbers &numbers : held.isOk() ? *held : std::vector<HeldNumbers>())
+    mine.push_back({numbers.name, numbers.first, numbers.values});
+  const std::vector<uint8_t> packed = nlohmann::json::to_cbor(mine);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> parts,
+                           agree(peers, held.status(), std::string(packed.begin(), packed.end())));
+  std::map<std::string, std::vector<double>> whole;
+  for (const std::string &part : parts) {
+    const auto list = nlohmann::json::from_cbor(part, /*strict=*/true, /*allow_exceptions=*/false);
+    if (!list.is_array())
+      return TESSERA_ERROR(Internal, "a process sent no adapters");
+    for (const auto &numbers : list) {
+      const auto values = numbers[2].get<std::vector<double>>();
+      const auto first = numbers[1].get<size_t>();
+      std::vector<double> &all = whole[numbers[0].get<std::string>()];
+      all.resize(std::max(all.size(), first + values.size()));
+      std::copy(values.begin(), values.end(), all.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+  }
+  std::vector<AdapterProduct> products;
+  for (const Adapter &adapter : adapters)
+    products.emplace_back(adapter, std::move(whole[adapter.a]), std::move(whole[adapter.b]));
+  return products;
+}
+
+static Result<std::vector<double>> numbersOf(const SafetensorsTensor &tensor) {
+  std::vector<double> values;
+  for (const ByteSpan &piece : tensor.pieces) {
+    const auto count = static_cast<int64_t>(piece.size() / elementBytes(tensor.dtype));
+    const size_t before = values.size();
+    values.resize(before + count);
+    TESSERA_RETURN_IF_ERROR(convertElements(tensor.dtype, piece.data(), DataType::F64, values.data() + before, count));
+  }
+  return values;
 }
 
 Status exportMerged(const std::string &path, const std::vector<RankState> &ranks, const std::vector<Adapter> &adapters,
                     const std::map<std::string, std::string> &metadata, StateRole role) {
   TESSERA_ASSIGN_OR_RETURN(auto tensors, gatherModel(ranks, role));
-  const Tensors all(tensors);
+  TESSERA_ASSIGN_OR_RETURN(auto products, gatherProducts({}, ranks, adapters, role));
   std::vector<std::vector<uint8_t>> sums;
   sums.reserve(adapters.size());
   const std::set<std::string> parts = namesOf(adapters);
-  for (const Adapter &adapter : adapters) {
-    TESSERA_ASSIGN_OR_RETURN(std::vector<double> a, all.read(adapter.a));
-    TESSERA_ASSIGN_OR_RETURN(std::vector<double> b, all.read(adapter.b));
-    TESSERA_ASSIGN_OR_RETURN(std::vector<double> w, all.read(adapter.parameter));
-    addProduct(adapter, a, b, w);
+  for (const AdapterProduct &product : products) {
     auto tensor = std::find_if(tensors.begin(), tensors.end(),
-                               [&](const SafetensorsTensor &one) { return one.name == adapter.parameter; });
+                               [&](const SafetensorsTensor &one) { return one.name == product.parameter(); });
+    TESSERA_ASSIGN_OR_RETURN(std::vector<double> w, numbersOf(*tensor));
+    product.addTo(w, 0);
     std::vector<uint8_t> &bytes = sums.emplace_back(w.size() * elementBytes(tensor->dtype));
-    if (tensor->dtype == DataType::F64) {
-      std::memcpy(bytes.data(), w.data(), bytes.size());
-    } else {
-      const std::vector<float> narrow(w.begin(), w.end());
-      TESSERA_RETURN_IF_ERROR(
-          roundElements(narrow.data(), tensor->dtype, bytes.data(), static_cast<int64_t>(narrow.size())));
-    }
+    TESSERA_RETURN_IF_ERROR(
+        convertElements(DataType::F64, w.data(), tensor->dtype, bytes.data(), static_cast<int64_t>(w.size())));
     tensor->pieces = {bytes};
   }
   tensors.erase(std::remove_if(tensors.begin(), tensors.end(),

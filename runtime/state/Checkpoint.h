@@ -11,6 +11,7 @@
 
 #include "runtime/state/CheckpointFolder.h"
 #include "runtime/state/Manifest.h"
+#include "runtime/state/Peers.h"
 #include "runtime/state/Safetensors.h"
 
 #include <atomic>
@@ -19,17 +20,10 @@
 
 namespace tessera {
 
-/// The processes that write one checkpoint together, on a file system that all of them see.
-struct CheckpointPeers {
-  int firstRank = 0; ///< Of this process; rank 0's makes the folder and the manifest.
-  /// Every process's text, in order of rank. None: this process has all ranks.
-  std::function<Result<std::vector<std::string>>(const std::string &text)> gather;
-};
-
 struct CheckpointOptions {
   std::string folder; ///< Holds the `ckpt-<step>` folders and the file `latest`; made if it does not exist.
   int keep = 0;       ///< How many of the newest checkpoints stay, the one just written among them; 0: all.
-  CheckpointPeers peers = {};
+  Peers peers = {};
   /// Asked by rank 0's process before the checkpoint gets its name; an error withdraws it.
   std::function<Status()> mayPublish = {};
   bool isStrict = true; ///< For `CheckpointWriter`: a state that is not finite is an error, not just a warning.

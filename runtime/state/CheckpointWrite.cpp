@@ -58,30 +58,11 @@ static Status writeManifest(const std::string &folder, const CheckpointInfo &inf
   return syncDirectory(folder);
 }
 
-/// Tells all processes how this one fares. If one failed, all return its error; else everyone's text.
-static Result<std::vector<std::string>> agree(const CheckpointPeers &peers, const Status &status,
-                                              const std::string &text) {
-  if (!peers.gather) {
-    TESSERA_RETURN_IF_ERROR(status);
-    return std::vector<std::string>{text};
-  }
-  TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> texts,
-                           peers.gather(status.isOk() ? "+" + text : "-" + status.message()));
-  TESSERA_RETURN_IF_ERROR(status);
-  for (size_t process = 0; process < texts.size(); ++process) {
-    if (!texts[process].starts_with("+"))
-      return TESSERA_ERROR(Aborted, "rank " + std::to_string(process) + ": " +
-                                        (texts[process].empty() ? "" : texts[process].substr(1)));
-    texts[process].erase(0, 1);
-  }
-  return texts;
-}
-
 /// Every process writes its ranks into the root's folder, the root completes it.
 static Status writeTogether(const CheckpointOptions &options, const CheckpointInfo &info,
                             const std::vector<RankState> &ranks, const std::string &name, fs::path &temporary) {
-  const CheckpointPeers &peers = options.peers;
-  bool isRoot = peers.firstRank == 0;
+  const Peers &peers = options.peers;
+  bool isRoot = peers.isRoot();
   Result<fs::path> made = isRoot ? makeTemporaryCheckpoint(options.folder, name) : fs::path();
   if (made.isOk())
     temporary = *made;
@@ -127,7 +108,7 @@ Status saveCheckpoint(const CheckpointOptions &options, const CheckpointInfo &in
       fs::remove_all(temporary, error);
     return status.withContext("checkpoint of step " + std::to_string(info.step) + " is not written");
   }
-  if (options.peers.firstRank == 0)
+  if (options.peers.isRoot())
     removeOldCheckpoints(options.folder, options.keep, info.step);
   return Status::ok();
 }
@@ -177,7 +158,7 @@ Status CheckpointWriter::refuse(const CheckpointInfo &info, const std::string &p
                            (before.isOk() ? "the newest one is '" + *before + "'" : "there is none before it");
   if (options.isStrict)
     return TESSERA_ERROR(InvalidArgument, text);
-  if (options.peers.firstRank == 0 && !std::exchange(hasWarned, true))
+  if (options.peers.isRoot() && !std::exchange(hasWarned, true))
     log::warn("{}", text);
   return Status::ok();
 }

@@ -80,7 +80,14 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
   return count;
 }
 
-static bool isFloat(DataType dtype) {
+std::optional<DataType> dataTypeOfFlag(std::string_view text) {
+  return text == "bf16"  ? std::optional(DataType::BF16)
+         : text == "f16" ? std::optional(DataType::F16)
+         : text == "f32" ? std::optional(DataType::F32)
+                         : std::nullopt;
+}
+
+bool isFloat(DataType dtype) {
   return dtype == DataType::F32 || dtype == DataType::F64 || dtype == DataType::F16 || dtype == DataType::BF16;
 }
 bool isInteger(DataType dtype) {

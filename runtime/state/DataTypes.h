@@ -36,6 +36,9 @@ std::optional<int64_t> checkedElements(std::span<const int64_t> shape, size_t el
 
 /// Booleans count as integers.
 bool isInteger(DataType dtype);
+bool isFloat(DataType dtype);
+/// Of "bf16", "f16", "f32", as flags have them; nothing for another text.
+std::optional<DataType> dataTypeOfFlag(std::string_view text);
 /// Whether `convertElements` knows the pair: equal types, any number to f64, f32, f16 or bf16, and among integers.
 bool canConvert(DataType from, DataType to);
 /// Converts `count` elements (neither side need be aligned). Integers that do not fit the narrower type, and finite

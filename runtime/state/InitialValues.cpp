@@ -82,7 +82,7 @@ Status InitialValues::checkAdapters(const Artifact &artifact) const {
 }
 
 Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::string &weights,
-                                          const std::string &modelFile) {
+                                          const std::string &modelFile, const NameFilter &isPartial) {
   InitialValues values;
   const artifact::ModelFile *file = artifact.package().model_file();
   values.options.isZeroed = true;
@@ -90,6 +90,8 @@ Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::s
     return TESSERA_ERROR(InvalidArgument, "--model-file says where the model file is, " +
                                               (file ? "and --weights names other values: give one of them"
                                                     : "but that of artifact '" + artifact.path() + "' has no values"));
+  if (isPartial && (weights.empty() || weights == freshWeights))
+    return TESSERA_ERROR(InvalidArgument, "--weights-partial is of a file or folder that --weights names");
   if (weights == freshWeights)
     return values;
   if (const auto *tensors = artifact.package().tensors())
@@ -109,6 +111,16 @@ Result<InitialValues> InitialValues::open(const Artifact &artifact, const std::s
   auto opened = openValues(weights);
   TESSERA_RETURN_IF_ERROR(opened.status());
   std::tie(values.source, values.contentText) = *std::move(opened);
+  const WeightMap map = WeightMap::of(artifact);
+  values.options.unread.insert(map.unread().begin(), map.unread().end());
+  values.options.unmapped = map.refused();
+  const auto parameters = modelTensorsOf(artifact);
+  TESSERA_RETURN_IF_ERROR(values.source->assemble(map, parameters));
+  auto isNamed = [&](const auto &each) { return isPartial(each.first); };
+  if (isPartial && std::none_of(parameters.begin(), parameters.end(), isNamed) &&
+      std::none_of(values.source->entries().begin(), values.source->entries().end(), isNamed))
+    return TESSERA_ERROR(InvalidArgument, "--weights-partial matches no parameter, and no tensor of '" + weights + "'");
+  values.options.isPartial = isPartial;
   values.options.optional = namesOf(adaptersOf(artifact));
   values.options.isModelFile = file && values.contentText == file->content()->string_view();
   return values;

@@ -20,8 +20,9 @@ public:
   /// `weights`: a file (which may be the model file), "fresh", or nothing for the model file, or for rules where that
   /// has no values. `modelFile`: where the model file is; empty: where it was. Errors: of opening a file; a model file
   /// that is gone or has changed; adapters beside matrices without values, unless "fresh".
+  /// `isPartial`: as in WeightOptions; of no name of the file or the program it is an error.
   static Result<InitialValues> open(const Artifact &artifact, const std::string &weights,
-                                    const std::string &modelFile = "");
+                                    const std::string &modelFile = "", const NameFilter &isPartial = {});
 
   /// Sets a rank's whole state, in memory that is zero. Errors: names and shapes that do not fit, as of loadWeights;
   /// parameters that have neither a value nor a rule.

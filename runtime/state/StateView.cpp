@@ -120,4 +120,20 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
   return views;
 }
 
+std::map<std::string, std::vector<int64_t>> modelTensorsOf(const Artifact &artifact) {
+  std::map<std::string, std::vector<int64_t>> found;
+  const Result<RankState> views = makeRankState(artifact, 0, [](size_t) { return nullptr; });
+  for (const StateView &view : views.isOk() ? *views : RankState())
+    if (view.kind.isOfModel())
+      for (const ParameterSegment *parameter : parametersOf(view))
+        found.emplace(parameter->name, parameter->shape);
+  return found;
+}
+
+bool hasAverages(const Artifact &artifact) {
+  const auto *states = artifact.package().state();
+  return states && std::any_of(states->begin(), states->end(),
+                               [](const auto *state) { return state->role() == StateRole::Average; });
+}
+
 } // namespace tessera

@@ -15,6 +15,7 @@
 
 #include <compare>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,6 +63,11 @@ using RankState = std::vector<StateView>;
 
 /// The views of one rank of a program; `address` gives the memory of an entry of the program's state table.
 Result<RankState> makeRankState(const Artifact &artifact, int rank, const std::function<void *(size_t state)> &address);
+
+/// The model's own tensors of a program, and their shapes.
+std::map<std::string, std::vector<int64_t>> modelTensorsOf(const Artifact &artifact);
+/// Whether a program keeps moving averages of what it trains.
+bool hasAverages(const Artifact &artifact);
 
 /// What `view` holds of `segment`, in elements from the start of the unit; empty if begin >= end.
 struct Overlap {

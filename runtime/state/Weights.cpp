@@ -1,93 +1,14 @@
 //===- Weights.cpp - parameters from files -------------------------------------===//
 
 #include "runtime/state/Weights.h"
-#include "runtime/base/Fingerprint.h"
-#include "runtime/base/ZipFile.h"
 #include "runtime/state/Init.h"
-#include "runtime/state/Safetensors.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
-namespace fs = std::filesystem;
-
 namespace tessera {
-
-Status WeightSource::addSafetensors(const std::string &path) {
-  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
-  for (const auto &[tensor, entry] : file.tensors()) {
-    if (!entry.dtype)
-      continue; // integers that programs do not have cannot be parameters
-    if (!weights.emplace(tensor, WeightEntry{*entry.dtype, entry.shape, entry.bytes}).second)
-      return TESSERA_ERROR(InvalidArgument,
-                           fmt::format("tensor '{}' is in '{}' and in another file of '{}'", tensor, path, name));
-  }
-  return Status::ok();
-}
-
-Status WeightSource::addOnnx(const std::string &path) {
-  others = true;
-  return readOnnxInitializers(path, weights, storage);
-}
-
-Status WeightSource::addPt2(const std::string &path) {
-  others = true;
-  return readPt2Weights(path, weights, storage);
-}
-
-/// Whether a file that has another name begins as an ONNX model does (the number of its first field), and not as
-/// safetensors, whose header follows eight bytes of length.
-static bool isOnnx(const std::string &path) {
-  Result<InputFile> file = InputFile::open(path);
-  uint8_t start[9];
-  return file.isOk() && file->size() >= sizeof(start) && file->read(0, start, sizeof(start)).isOk() &&
-         start[0] == 0x08 && start[8] != '{';
-}
-
-Result<std::unique_ptr<WeightSource>> WeightSource::open(const std::string &path) {
-  std::unique_ptr<WeightSource> source(new WeightSource);
-  source->name = path;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    const bool isNamedSafetensors = fs::path(path).extension() == ".safetensors";
-    if (fs::path(path).extension() == ".onnx" || (!isNamedSafetensors && isOnnx(path)))
-      TESSERA_RETURN_IF_ERROR(source->addOnnx(path));
-    else if (fs::path(path).extension() == ".pt2" || ZipFile::isZip(path))
-      TESSERA_RETURN_IF_ERROR(source->addPt2(path));
-    else
-      TESSERA_RETURN_IF_ERROR(source->addSafetensors(path));
-    return source;
-  }
-  std::vector<std::string> files;
-  for (const fs::directory_entry &entry : fs::directory_iterator(path, error))
-    if (entry.path().extension() == ".safetensors")
-      files.push_back(entry.path().string());
-  if (error)
-    return TESSERA_ERROR(IoError, "cannot read folder '" + path + "': " + error.message());
-  if (files.empty())
-    return TESSERA_ERROR(NotFound, "folder '" + path + "' has no .safetensors file");
-  std::sort(files.begin(), files.end());
-  for (const std::string &file : files)
-    TESSERA_RETURN_IF_ERROR(source->addSafetensors(file));
-  return source;
-}
-
-Result<std::string> WeightSource::fingerprint() const {
-  Fingerprint result;
-  std::vector<ByteRange> contents;
-  for (const auto &[tensor, entry] : weights) {
-    result.add(tensor);
-    result.add(static_cast<uint64_t>(entry.dtype));
-    result.add(shapeToString(entry.shape));
-    result.add(uint64_t{entry.checksum});
-    contents.push_back(entry.bytes);
-  }
-  TESSERA_RETURN_IF_ERROR(result.addContent(contents, uint64_t{64} << 20));
-  return result.text();
-}
 
 /// "missing: 'a', 'b' and 7 more": a list that stays readable.
 static std::string listNames(const std::string &what, const std::vector<std::string> &names) {
@@ -107,10 +28,23 @@ const WeightEntry *entryOf(const WeightSource &source, const ParameterSegment &p
   const auto found = source.entries().find(parameter.name);
   if (found == source.entries().end())
     return nullptr;
+  if (options.isPartial && options.isPartial(parameter.name) && found->second.shape != parameter.shape)
+    return nullptr; // such as a head for other classes
   const bool hasRule = options.isModelFile && parameter.init;
   if (hasRule && (parameter.init->isAsked || found->second.problem == WeightProblem::Valueless))
     return nullptr;
   return &found->second;
+}
+
+/// " (tensors 'a', 'b' …)"
+static std::string partsText(const std::vector<std::string> &tensors) {
+  if (tensors.empty())
+    return "";
+  constexpr size_t shown = 2;
+  std::string text = tensors.size() > 1 ? " (tensors '" : " (tensor '";
+  for (size_t i = 0; i < std::min(tensors.size(), shown); ++i)
+    text += (i ? "', '" : "") + tensors[i];
+  return text + (tensors.size() > shown ? fmt::format("' and {} more)", tensors.size() - shown) : "')");
 }
 
 static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
@@ -125,14 +59,17 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       if (!weight) {
         // Formats other than PyTorch's own have no counters of batches: they begin anew.
         const bool isCounter = view.kind == StateRole::Buffer && isInteger(view.dtype);
-        const bool mayBeMissing =
-            options.allowMissing || options.isModelFile || isCounter || options.optional.count(parameter->name);
+        const bool mayBeMissing = options.allowMissing || options.isModelFile || isCounter ||
+                                  options.optional.count(parameter->name) ||
+                                  (options.isPartial && options.isPartial(parameter->name));
         if (!mayBeMissing || !parameter->init)
-          missing.push_back("'" + parameter->name + "'");
+          missing.push_back("'" + parameter->name + "'" + partsText(source.absentParts(parameter->name)));
         continue;
       }
       used.insert(parameter->name);
-      if (!weight->hasValues())
+      if (weight->problem == WeightProblem::Misshapen)
+        mismatched.push_back("'" + parameter->name + "' " + weight->reason);
+      else if (!weight->hasValues())
         unreadable[weight->reason].push_back("'" + parameter->name + "'");
       else if (weight->shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight->shape) + ", expected " +
@@ -145,7 +82,7 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
   }
   if (!options.allowExtra && !options.isModelFile && !source.mayHaveOthers())
     for (const auto &[name, entry] : source.entries())
-      if (!used.count(name) && !options.unread.count(name))
+      if (!used.count(name) && !options.unread.count(name) && !(options.isPartial && options.isPartial(name)))
         (options.constants.count(name) ? constant : extra).push_back("'" + name + "'");
   if (missing.empty() && extra.empty() && constant.empty() && mismatched.empty() && unreadable.empty())
     return Status::ok();
@@ -156,16 +93,18 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       listNames("mismatched", mismatched);
   for (const auto &[reason, names] : unreadable)
     text += listNames("not readable", names) + " " + reason;
+  if (!options.unmapped.empty() && !missing.empty())
+    text += "; the program does not know the names of Hugging Face's files: " + options.unmapped;
   return TESSERA_ERROR(InvalidArgument, text);
 }
 
-/// Elements [first, first + count) of `weight`, converted to the view's type; what needs no conversion is read into its
-/// place.
-static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64_t first, const StateView &view,
-                           uint8_t *target, int64_t count) {
+/// Elements [first, first + count) of a tensor of type `stored`, converted to the view's type; what needs no conversion
+/// is read into its place.
+static Status copyElements(DataType stored, PieceReader &reader, int64_t first, const StateView &view, uint8_t *target,
+                           int64_t count) {
   const DataType dtype = view.dtype;
-  const auto width = static_cast<int64_t>(elementBytes(weight.dtype));
-  if (weight.dtype == dtype)
+  const auto width = static_cast<int64_t>(elementBytes(stored));
+  if (stored == dtype)
     return reader.read(first * width, target, count * width);
   constexpr int64_t blockElements = 1 << 18;
   std::vector<uint8_t> block(std::min(count, blockElements) * width);
@@ -174,14 +113,47 @@ static Status copyElements(const WeightEntry &weight, PieceReader &reader, int64
     TESSERA_RETURN_IF_ERROR(reader.read((first + done) * width, block.data(), here * width));
     uint8_t *place = target + done * elementBytes(dtype);
     if (view.modelDtype == dtype) {
-      TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), dtype, place, here));
+      TESSERA_RETURN_IF_ERROR(convertElements(stored, block.data(), dtype, place, here));
       continue;
     }
     std::vector<float> wide(here); // a model's type that is not the view's is f32
-    TESSERA_RETURN_IF_ERROR(convertElements(weight.dtype, block.data(), view.modelDtype, wide.data(), here));
+    TESSERA_RETURN_IF_ERROR(convertElements(stored, block.data(), view.modelDtype, wide.data(), here));
     TESSERA_RETURN_IF_ERROR(roundElements(wide.data(), dtype, place, here));
   }
   return Status::ok();
+}
+
+static uint8_t *placeOf(const StateView &view, int64_t inUnit) {
+  return view.data + (inUnit - view.begin) * elementBytes(view.dtype);
+}
+
+/// What the view holds of a parameter that is a tensor in its order.
+static Status copyWhole(const WeightEntry &weight, const StateView &view, const ParameterSegment &segment) {
+  auto [begin, end] = overlap(view, segment);
+  PieceReader reader(weight.bytes, /*isOne=*/segment.part.count == 1);
+  return segment.forEachRun(begin, end, [&](const ElementRun &run) {
+    return copyElements(weight.dtype, reader, run.inParameter, view, placeOf(view, run.inUnit), run.count);
+  });
+}
+
+/// What the view holds of a part of a parameter. A tensor whose elements lie far from each other is read as a whole.
+static Status copyPart(const WeightPart &part, const StateView &view, const ParameterSegment &segment) {
+  auto [begin, end] = overlap(view, segment);
+  constexpr size_t longRun = 1024; // bytes
+  const bool isScattered = part.piece.runLength() * elementBytes(part.dtype) < longRun;
+  std::vector<uint8_t> memory;
+  ByteRange bytes = part.bytes;
+  PieceReader reader(bytes);
+  return segment.forEachRun(begin, end, [&](const ElementRun &run) {
+    return part.piece.forEachRun(run.inParameter, run.inParameter + run.count, [&](const PieceRun &piece) -> Status {
+      if (isScattered && memory.empty()) {
+        TESSERA_ASSIGN_OR_RETURN(memory, part.bytes.readAll());
+        bytes = ByteRange(ByteSpan(memory));
+      }
+      return copyElements(part.dtype, reader, piece.inTensor, view,
+                          placeOf(view, run.inUnit + (piece.inParameter - run.inParameter)), piece.count);
+    });
+  });
 }
 
 Status loadWeights(const RankState &views, const WeightSource &source, uint64_t seed, const WeightOptions &options) {
@@ -197,12 +169,12 @@ Status loadWeights(const RankState &views, const WeightSource &source, uint64_t 
         TESSERA_RETURN_IF_ERROR(initialiseSegment(view, segment, seed));
         continue;
       }
-      auto [begin, end] = overlap(view, segment);
-      PieceReader reader(weight->bytes, /*isOne=*/segment.part.count == 1);
-      Status copied = segment.forEachRun(begin, end, [&](const ElementRun &run) {
-        return copyElements(*weight, reader, run.inParameter, view,
-                            view.data + (run.inUnit - view.begin) * elementBytes(view.dtype), run.count);
-      });
+      Status copied;
+      for (const WeightPart &part : weight->parts)
+        if (copied.isOk())
+          copied = copyPart(part, view, segment);
+      if (weight->parts.empty())
+        copied = copyWhole(*weight, view, segment);
       TESSERA_RETURN_IF_ERROR(std::move(copied).withContext("parameter '" + segment.name + "'"));
     }
   }

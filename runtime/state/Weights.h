@@ -11,7 +11,9 @@
 
 #include "runtime/base/InputFile.h"
 #include "runtime/state/StateView.h"
+#include "runtime/state/WeightMap.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -23,13 +25,22 @@ enum class WeightProblem : uint8_t {
   None,
   Valueless,  ///< It never had any: the program was exported with fake tensors.
   Unreadable, ///< They are in a form that is not read, or in a file that is not there.
+  Misshapen,  ///< A tensor that some of them are in has another shape.
+};
+
+/// Elements of a parameter, and the tensor of a file that they are in.
+struct WeightPart {
+  WeightPiece piece;
+  DataType dtype = DataType::F32;
+  ByteRange bytes;
 };
 
 struct WeightEntry {
   DataType dtype = DataType::F32;
   std::vector<int64_t> shape = {};
-  ByteRange bytes = {};
-  uint32_t checksum = 0; ///< Of the file's entry that the bytes lie in, where its format has one.
+  ByteRange bytes = {};               ///< All elements in row-major order, …
+  std::vector<WeightPart> parts = {}; ///< … or what they are put together from.
+  uint32_t checksum = 0;              ///< Of the file's entry that the bytes lie in, where its format has one.
   WeightProblem problem = WeightProblem::None;
   std::string reason = {}; ///< The problem in words, as in "is pickled".
 
@@ -38,9 +49,16 @@ struct WeightEntry {
 
 class WeightSource {
 public:
-  /// A .safetensors file, a folder of them (a model split into several files), an .onnx model or a .pt2 archive (known
-  /// by its content, too).
+  /// A .safetensors file, a folder of them, an .onnx model or a .pt2 archive (known by its content, too). Of a folder,
+  /// the files that its model.safetensors.index.json names, or else its model.safetensors, or else all.
   static Result<std::unique_ptr<WeightSource>> open(const std::string &path);
+
+  /// Has `parameters` of a program (and their shapes) by their names in it, put together by `map` from the tensors that
+  /// the files have. Files that have more of them under the program's names stay as they are. Errors: tensors that are
+  /// one parameter and differ.
+  Status assemble(const WeightMap &map, const std::map<std::string, std::vector<int64_t>> &parameters);
+  /// Tensors that a parameter is made of and the files do not have; empty if it is not made of others.
+  std::vector<std::string> absentParts(const std::string &parameter) const;
 
   const std::string &path() const { return name; }
   const std::map<std::string, WeightEntry> &entries() const { return weights; }
@@ -52,14 +70,17 @@ public:
   Result<std::string> fingerprint() const;
 
 private:
+  Status addFolder();
   Status addSafetensors(const std::string &path);
+  const WeightEntry *find(const WeightMap &map, const std::string &tensor, std::string &spelling) const;
   Status addOnnx(const std::string &path);
   Status addPt2(const std::string &path);
 
   std::string name;
   bool others = false;
   std::map<std::string, WeightEntry> weights;
-  std::vector<std::shared_ptr<const void>> storage; ///< What the entries' bytes in memory lie in.
+  std::map<std::string, std::vector<std::string>> absent; ///< By parameter.
+  std::vector<std::shared_ptr<const void>> storage;       ///< What the entries' bytes in memory lie in.
 };
 
 /// The float initialisers of an ONNX model and what keeps their bytes alive. External data must lie beside the model;
@@ -71,6 +92,9 @@ Status readOnnxInitializers(const std::string &path, std::map<std::string, Weigh
 Status readPt2Weights(const std::string &path, std::map<std::string, WeightEntry> &weights,
                       std::vector<std::shared_ptr<const void>> &storage);
 
+/// Tells names that a user named by a pattern.
+using NameFilter = std::function<bool(const std::string &)>;
+
 struct WeightOptions {
   bool allowMissing = false;           ///< Parameters that the file lacks keep their seeded initial value.
   std::set<std::string> optional = {}; ///< As allowMissing, of these parameters alone.
@@ -78,6 +102,11 @@ struct WeightOptions {
   std::set<std::string> unread = {};   ///< As allowExtra, of these alone: nothing reads them.
   /// Tensors of the model that are part of the compiled step, so that their values in the file would change nothing.
   std::set<std::string> constants = {};
+  /// Parameters that the file may lack, or have in another shape, and then begin by their rule; and tensors that the
+  /// program may lack. None: no such name.
+  NameFilter isPartial = {};
+  /// Why the program has no map to Hugging Face's files; empty: nothing.
+  std::string unmapped = {};
   bool isZeroed = false; ///< The memory is new, and zero already.
   /// The file is the one that the program was compiled from: what has no values in it, or a rule that the user asked
   /// for, begins by its rule.

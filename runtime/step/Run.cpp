@@ -274,8 +274,7 @@ Status Run::writeDump(int index, int64_t step) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> parameters, collectStates(index, viewsOf(staged), storage));
   if (!isRoot(index))
     return Status::ok();
-  return dump->write(folder->dumpFolder(step), gradients, parameters,
-                     sessions[0]->resultValue(lossResult));
+  return dump->write(folder->dumpFolder(step), gradients, parameters, sessions[0]->resultValue(lossResult));
 }
 
 /// What is written after some of the steps: by rank 0 what there is one of, by leaders their part of a checkpoint.
@@ -317,6 +316,8 @@ Status Run::runRank(int index) {
   TESSERA_RETURN_IF_ERROR(self.barrier("set-up of the ranks"));
   if (options.evalOnly)
     return evaluateOnly(index);
+  if (options.exportOnly)
+    return exportOnly(index);
   if (index == 0) {
     BusyScope busy(self);
     TESSERA_RETURN_IF_ERROR(setUpProcess());

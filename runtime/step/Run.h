@@ -14,6 +14,7 @@
 #include "runtime/state/Adapters.h"
 #include "runtime/state/Checkpoint.h"
 #include "runtime/state/InitialValues.h"
+#include "runtime/state/ModelFolder.h"
 #include "runtime/step/Dump.h"
 #include "runtime/step/Evaluation.h"
 #include "runtime/step/FaultInjection.h"
@@ -114,6 +115,19 @@ private:
   Status evaluate(int index, int64_t step);
   Status evaluateOnly(int index);
 
+  // RunExport.cpp
+  Status checkFolderExport() const;
+  Status exportWeights(int index);
+  Status exportFiles(int index, const std::vector<RankState> &views);
+  Status exportFolders(int index, const std::vector<RankState> &views);
+  Status exportOnly(int index);
+  int64_t exportedStep() const;
+  bool exportsMerged() const;
+  std::vector<StateRole> exportedRoles() const;
+  std::string likeFolder() const;
+  ModelFolderOptions folderOptions(const std::string &path) const;
+  Result<ModelFolderPlan> planFolder(const std::string &path) const;
+
   // Run.cpp
   /// Why a run ends before its last step: it was asked to by a signal, or there are no data for the next step.
   struct EarlyEnd {
@@ -137,7 +151,6 @@ private:
   Status saveCheckpoint(int64_t step);
   Status checkReplicas(int64_t step, const std::vector<RankState> &views);
   Status finish(int index);
-  Status exportWeights(int index);
   Status finishEarly(int index, const EarlyEnd &end);
   Status leaveResumable();
   /// Global index of the first sample after a step: of the step, not of the loader, which may be ahead.

@@ -1,12 +1,11 @@
 //===- RunEnd.cpp - what a run leaves behind ------------------------------===//
 //
-// Checkpoints, the weights at the end, the comparison of replicas before both,
-// and the ways in which a run ends early.
+// Checkpoints, the comparison of replicas before them, and the ways in which a run
+// ends early.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Log.h"
-#include "runtime/state/FiniteState.h"
 #include "runtime/step/Run.h"
 #include "runtime/step/StateTransfer.h"
 
@@ -73,46 +72,6 @@ Status Run::finish(int index) {
   if (!options.noExport)
     TESSERA_RETURN_IF_ERROR(exportWeights(index));
   return isRoot(index) ? folder->recordEnd(options.steps) : Status::ok();
-}
-
-/// Of the leaders; rank 0 writes.
-Status Run::exportWeights(int index) {
-  std::vector<std::string> storage;
-  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
-  std::vector<RankState> views = viewsOf(staged);
-  TESSERA_RETURN_IF_ERROR(checkReplicas(options.steps, views)); // as before a checkpoint, which there may not be
-  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, views, storage));
-  if (!isRoot(index))
-    return Status::ok();
-  if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow()); skipped > 0)
-    log::warn("the final weights are those of step {}: no later one changed them", options.steps - skipped);
-  TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(all, /*states=*/false)));
-  if (lease) // else this could replace the weights of the run that has the folder now
-    TESSERA_RETURN_IF_ERROR(lease->check());
-  std::string path = options.exportPath.empty() ? folder->modelPath() : options.exportPath;
-  const std::map<std::string, std::string> metadata = {{"step", std::to_string(options.steps)}};
-  const std::vector<Adapter> adapters = adaptersOf(*artifact);
-  const bool hasAverages = std::any_of(all.front().begin(), all.front().end(),
-                                       [](const StateView &view) { return view.kind == StateRole::Average; });
-  const bool hasBuffers = std::any_of(all.front().begin(), all.front().end(),
-                                      [](const StateView &view) { return view.kind == StateRole::Buffer; });
-  if (hasBuffers && !adapters.empty() && options.exportLora != "merged" && options.exportLora != "both")
-    log::warn(
-        "files of adapters have no buffers, which the model has changed: '--export-lora both' writes them with the "
-        "merged weights");
-  for (StateRole role : {StateRole::Parameter, StateRole::Average}) {
-    if (role == StateRole::Average && !hasAverages)
-      break;
-    const std::string file = role == StateRole::Average ? averagePath(path) : path;
-    if (adapters.empty())
-      TESSERA_RETURN_IF_ERROR(exportParameters(file, all, metadata, role));
-    else if (options.exportLora == "merged" || options.exportLora == "both")
-      TESSERA_RETURN_IF_ERROR(exportMerged(file, all, adapters, metadata, role));
-    if (!adapters.empty() && options.exportLora != "merged")
-      TESSERA_RETURN_IF_ERROR(
-          exportAdapters(folder->adapterFolder(role == StateRole::Average), all, adapters, metadata, role));
-  }
-  return Status::ok();
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

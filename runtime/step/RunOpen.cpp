@@ -38,11 +38,15 @@ Status Run::open() {
   if (!options.modelFile.empty() && !options.resume.empty() && !options.resumesAuto())
     return TESSERA_ERROR(InvalidArgument, "--model-file is where a run begins, and --resume continues one: give one of "
                                           "them, or --resume auto");
-  if (options.evalOnly && options.resumesAuto())
-    return TESSERA_ERROR(InvalidArgument, "--eval-only needs a checkpoint, not --resume auto");
+  if (options.trainsNothing() && options.resumesAuto())
+    return TESSERA_ERROR(InvalidArgument, "--eval-only and --export-only need a checkpoint, not --resume auto");
+  if (options.exportOnly && (options.exportHf.empty() || options.resume.empty() || options.evalOnly))
+    return TESSERA_ERROR(InvalidArgument,
+                         "--export-only writes a checkpoint's weights: it needs --resume and --export-hf");
   TESSERA_RETURN_IF_ERROR(checkNotAmongData());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   TESSERA_RETURN_IF_ERROR(checkExport());
+  TESSERA_RETURN_IF_ERROR(checkFolderExport());
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
                                               " ranks, --ranks asks for " + std::to_string(options.ranks));
@@ -68,7 +72,7 @@ Status Run::open() {
                          "--export names the file of the merged model, which --export-lora merged or both write");
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
   const ScheduleRequest course = schedule->request();
-  if (course.warmup + course.decaySteps > options.steps && hasRoot() && !options.evalOnly)
+  if (course.warmup + course.decaySteps > options.steps && hasRoot() && !options.trainsNothing())
     log::warn("the learning rate warms up for {} steps{}, and --steps ends at {}", course.warmup,
               course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", options.steps);
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
@@ -80,7 +84,7 @@ Status Run::open() {
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
   TESSERA_RETURN_IF_ERROR(openEvaluation());
   Clock::time_point begin = Clock::now();
-  if (!options.evalOnly)
+  if (!options.trainsNothing())
     TESSERA_RETURN_IF_ERROR(openTrainingData());
   launchSeconds["data"] = secondsSince(begin);
   if (options.resume.empty())
@@ -105,7 +109,7 @@ Status Run::open() {
   peakFlops = options.peakFlops > 0 ? options.peakFlops : modelNumber(*artifact, "peak_flops_per_second");
   if (tokensPerStep <= 0 && !specs.empty())
     tokensPerStep = static_cast<double>(rowsPerStep(specs));
-  if (options.evalOnly) {
+  if (options.trainsNothing()) {
     TESSERA_ASSIGN_OR_RETURN(checkpoint, chooseCheckpoint());
   } else {
     TESSERA_RETURN_IF_ERROR(openFolder());
@@ -126,7 +130,8 @@ Status Run::openInitialValues() {
   if (options.evalOnly && options.weights.empty() && !artifact->package().model_file())
     return TESSERA_ERROR(InvalidArgument, "--eval-only needs --resume or --weights: the model file of artifact '" +
                                               options.artifact + "' has no values");
-  TESSERA_ASSIGN_OR_RETURN(initialValues, InitialValues::open(*artifact, options.weights, options.modelFile));
+  TESSERA_ASSIGN_OR_RETURN(initialValues,
+                           InitialValues::open(*artifact, options.weights, options.modelFile, options.isPartialWeight));
   return Status::ok();
 }
 
@@ -231,12 +236,6 @@ Status Run::checkFolderIsFree() const {
   return Status::ok();
 }
 
-static bool hasAverages(const Artifact &artifact) {
-  const auto *states = artifact.package().state();
-  return states && std::any_of(states->begin(), states->end(),
-                               [](const auto *state) { return state->role() == StateRole::Average; });
-}
-
 /// The files of weights at `path`: with averages there are two.
 static std::vector<std::string> filesOf(const Artifact &artifact, const std::string &path) {
   return hasAverages(artifact) ? std::vector{path, averagePath(path)} : std::vector{path};
@@ -252,7 +251,7 @@ std::string Run::findInTheWay() const {
     for (bool isAverage : {false, true})
       if (!isAverage || hasAverages(*artifact))
         written.push_back(folder->adapterFolder(isAverage));
-  if (options.noExport)
+  if (options.noExport || !options.exportHf.empty())
     written.clear();
   const bool isOfRun = !folder->lastFingerprint().empty(); // which was ended before its first step
   if (!options.dump.empty() && !isOfRun)
@@ -286,7 +285,7 @@ static bool isWithin(const std::string &path, const std::string &folder) {
 Status Run::checkNotAmongData() const {
   for (const std::string &data : {options.data, options.evalData}) {
     std::error_code error;
-    if (options.evalOnly || !std::filesystem::is_directory(data, error))
+    if (options.trainsNothing() || !std::filesystem::is_directory(data, error))
       continue;
     for (auto [flag, path] : {std::pair("--out", options.out), std::pair("--export", options.exportPath)})
       if (!path.empty() && isWithin(path, data))
@@ -319,12 +318,12 @@ Status Run::checkExport() const {
       continue;
     // A run that goes on may find what it wrote itself.
     if (options.resume.empty())
-      return TESSERA_ERROR(InvalidArgument, "--export: '" + file +
-                                                "' exists and would be replaced; remove it or name another file");
+      return TESSERA_ERROR(InvalidArgument,
+                           "--export: '" + file + "' exists and would be replaced; remove it or name another file");
     const auto weights = SafetensorsFile::open(file);
     if (!weights.isOk() || !weights->metadata().contains("step"))
-      return TESSERA_ERROR(InvalidArgument, "--export: '" + file +
-                                                "' exists and holds no weights that a run wrote; name another file");
+      return TESSERA_ERROR(InvalidArgument,
+                           "--export: '" + file + "' exists and holds no weights that a run wrote; name another file");
     log::warn("--export: '{}' exists and will be replaced at the end of the run", file);
   }
   // The run folder is made below.

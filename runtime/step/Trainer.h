@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,16 +33,21 @@ struct TrainOptions {
   ScheduleOverrides schedule;
   std::string onNonFinite; ///< skip, stop or ignore; empty: skip, or stop where the artifact cannot skip
 
-  std::string resume;          ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
-  std::string weights;         ///< .safetensors, .onnx or .pt2, "fresh", or empty: see InitialValues
+  std::string resume;  ///< a run folder, a checkpoint, or "auto" (see resumesAuto); empty: a new run
+  std::string weights; ///< .safetensors, .onnx or .pt2, "fresh", or empty: see InitialValues
+  std::function<bool(const std::string &)> isPartialWeight; ///< parameters that `weights` may lack; none: no such name
   std::string modelFile;       ///< where it is now; empty: where it was when it was compiled
   int64_t checkpointEvery = 0; ///< steps; 0: none
   int keepCheckpoints = 0;     ///< 0: all
   int64_t checkReplicas = 0;   ///< steps between comparisons of ranks' equal copies; 0: only before saving
   std::string exportPath;      ///< of the final weights; empty: <out>/model.safetensors
   bool noExport = false;
-  std::string exportLora; ///< adapters | merged | both; empty: adapters
-  bool takesOver = false; ///< the run folder, from a holder that shows no sign of life
+  std::string exportHf;    ///< a folder of Hugging Face's that is made, instead of that file; empty: none
+  std::string exportLike;  ///< the folder whose files it has; empty: `weights`
+  std::string exportDtype; ///< of its floats: bf16, f16 or f32; empty: as in `exportLike`
+  bool exportOnly = false; ///< write the weights of the checkpoint `resume`, and train nothing
+  std::string exportLora;  ///< adapters | merged | both; empty: adapters
+  bool takesOver = false;  ///< the run folder, from a holder that shows no sign of life
 
   std::string evalData;    ///< what is evaluated; empty: nothing
   int64_t evalEvery = 0;   ///< steps between evaluations; 0: only at the end
@@ -74,6 +80,7 @@ struct TrainOptions {
   std::vector<std::string> commandLine;        ///< for run.json
   std::map<std::string, std::string> settings; ///< for run.json
 
+  bool trainsNothing() const { return evalOnly || exportOnly; }
   /// Go on from the newest whole checkpoint of `out`, or begin if there is none.
   bool resumesAuto() const { return resume == "auto"; }
 };

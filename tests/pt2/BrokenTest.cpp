@@ -106,6 +106,40 @@ TEST(Pt2Broken, NoteOfTheExport) {
   }
 }
 
+TEST(Pt2Broken, NoteOfWeights) {
+  ArchiveFile file = ArchiveFile::of("mlp");
+  const std::string piece =
+      R"({"tensor": "t", "shape": [4], "sizes": [4], "offset": 0, "strides": [1], "tensor_offset": 0,
+                                "tensor_strides": [1]})";
+  auto note = [](const std::string &parameters) {
+    return R"({"mode": "training", "weights": {"root": "", "prefix": "model", "refused": "", "unread": ["r"], "parameters": {)" +
+           parameters + "}}}";
+  };
+  file.entries.emplace_back("mlp/extra/tessera.json", note(R"("w": {"pieces": [)" + piece + R"(], "others": ["o"]})"));
+  EXPECT_EQ(file.readError(), "");
+  auto changed = [&](const std::string &from, const std::string &to) {
+    std::string text = piece;
+    text.replace(text.find(from), from.size(), to);
+    return note(R"("w": {"pieces": [)" + text + R"(], "others": []})");
+  };
+  const std::string where = "'test', entry 'extra/tessera.json': weights.";
+  const std::string at = "parameters.w.pieces[0]";
+  for (const auto &[text, problem] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"mode": "training", "weights": {}})", "field 'root' is missing"},
+           {note(R"("w": {"pieces": []})"), "parameters.w: field 'others' is missing"},
+           {note(R"("w": {"pieces": [], "others": []}, "w": {"pieces": [], "others": []})"), ""},
+           {changed("\"sizes\": [4]", "\"sizes\": [0]"),
+            at + ": expected loops of sizes of at least 1, each with two strides"},
+           {changed("\"sizes\": [4]", "\"sizes\": []"),
+            at + ": expected loops of sizes of at least 1, each with two strides"},
+           {changed("\"strides\": [1]", "\"strides\": [-1]"), at + ".strides[0]: expected a number of at least 0"},
+           {changed("\"offset\": 0", "\"offset\": -2"), at + ".offset: expected a number of at least 0"}}) {
+    file["tessera.json"] = text;
+    EXPECT_NE(file.readError().find(problem), std::string::npos) << file.readError();
+    EXPECT_NE(file.readError(), "") << text;
+  }
+}
+
 TEST(Pt2Broken, ClaimsOfTheDirectory) {
   // The uncompressed size of the first entry, in the directory.
   std::string bytes = fileBytes(programPath("tied"));

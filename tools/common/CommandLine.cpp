@@ -104,9 +104,8 @@ public:
 /// Whole numbers are decimal, also with zeros before them, where CLI11 takes 010 for 8.
 static std::string dropZeros(std::string &text) {
   const size_t sign = text.starts_with("-") ? 1 : 0;
-  const bool isDecimal = text.size() > sign && std::all_of(text.begin() + sign, text.end(), [](unsigned char c) {
-                           return std::isdigit(c) != 0;
-                         });
+  const bool isDecimal = text.size() > sign && std::all_of(text.begin() + sign, text.end(),
+                                                           [](unsigned char c) { return std::isdigit(c) != 0; });
   while (isDecimal && text.size() > sign + 1 && text[sign] == '0')
     text.erase(sign, 1);
   return "";

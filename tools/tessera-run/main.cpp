@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <re2/re2.h>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,6 +123,11 @@ int main(int argc, char **argv) {
                  "Initial parameters: .safetensors, .onnx or .pt2, or fresh: by rule. Default: the values in the model "
                  "file that was compiled, or by rule if it has none")
       ->check(someName());
+  std::string partial;
+  app.add_option("--weights-partial", partial,
+                 "Parameters that --weights may lack or have in another shape, such as a new head: they begin by rule; "
+                 "and tensors that may be left over (a regular expression, RE2)")
+      ->check(someName());
   app.add_option("--model-file", options.modelFile,
                  "Where the model file is, if it has moved since it was compiled; its values must be the same")
       ->check(someName());
@@ -146,7 +153,24 @@ int main(int argc, char **argv) {
          "What is left of a model with adapters (tessera-compile --lora): adapters (<out>/adapter/, for PEFT; the "
          "default), merged (the model with the adapters added, in the file of --export), or both")
       ->check(CLI::IsMember({"adapters", "merged", "both"}));
-  app.add_flag("--no-export", options.noExport, "Do not write the final weights")->excludes(exportPath);
+  CLI::Option *exportHf =
+      app.add_option(
+             "--export-hf", options.exportHf,
+             "Folder to make of the final weights as Hugging Face has them, with the files and types of the one "
+             "that --weights names, its configuration and tokenizer; every rank writes its part. With adapters: "
+             "a folder for PEFT, or by --export-lora merged the merged model")
+          ->check(someName());
+  app.add_option("--export-like", options.exportLike, "Folder whose files --export-hf writes, if not that of --weights")
+      ->check(someName())
+      ->needs(exportHf);
+  app.add_option("--export-dtype", options.exportDtype, "Type of its floats: bf16, f16 or f32 (default: as they were)")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+      ->needs(exportHf);
+  app.add_flag("--export-only", options.exportOnly, "Write the weights of the checkpoint of --resume, train nothing")
+      ->needs(exportHf);
+  app.add_flag("--no-export", options.noExport, "Do not write the final weights")
+      ->excludes(exportPath)
+      ->excludes(exportHf);
 
   app.add_option("--eval-data", options.evalData,
                  "Data to evaluate, as --data; the artifact must have been compiled with --evaluate")
@@ -231,8 +255,9 @@ int main(int argc, char **argv) {
            {"Ranks", {"--comm", "--ranks", "--threads", "--stall-timeout", "--start-timeout"}},
            {"Learning rate", {"--lr", "--min-lr", "--warmup", "--schedule", "--decay-steps", "--decay-curve"}},
            {"State",
-            {"--weights", "--model-file", "--resume", "--checkpoint-every", "--keep", "--check-replicas", "--take-over",
-             "--export", "--export-lora", "--no-export", "--on-nonfinite"}},
+            {"--weights", "--weights-partial", "--model-file", "--resume", "--checkpoint-every", "--keep",
+             "--check-replicas", "--take-over", "--export", "--export-hf", "--export-like", "--export-dtype",
+             "--export-only", "--export-lora", "--no-export", "--on-nonfinite"}},
            {"Evaluation", {"--eval-data", "--eval-every", "--eval-batches", "--eval-only"}},
            {"Data", {"--order", "--text-field", "--token-bytes", "--tokenizer", "--end-of-document"}},
            {"Telemetry",
@@ -249,15 +274,22 @@ int main(int argc, char **argv) {
   options.gpu.hasFastAttentionGradient = attentionGradient == "fast";
   options.gpu.isReproducible = reproducible == "on";
 
-  // Neither is of use to an evaluation alone.
+  // Neither is of use to what trains nothing.
   for (auto [name, what] :
        {std::pair("--data", "what to train on: a token file (.bin), text or a folder of it, or arrays (.npz, "
                             ".safetensors)"),
         std::pair("--out", "a folder for metrics, checkpoints and final weights")})
-    if (!options.evalOnly && app.count(name) == 0)
+    if (!options.trainsNothing() && app.count(name) == 0)
       return tessera::failUsage(app, std::string(name) + " is required, " + what +
                                          (std::string_view(name) == "--data" ? wantedBy(options.artifact) : ""));
 
+  if (!partial.empty()) {
+    auto regex = std::make_shared<re2::RE2>(partial, re2::RE2::Quiet);
+    if (!regex->ok())
+      return tessera::failUsage(app,
+                                "--weights-partial: '" + partial + "' is no regular expression: " + regex->error());
+    options.isPartialWeight = [regex](const std::string &name) { return re2::RE2::PartialMatch(name, *regex); };
+  }
   options.shuffle = order == "shuffled";
   options.readsBytes = tokenizer == "bytes";
   options.logsMemory = logged == "memory";

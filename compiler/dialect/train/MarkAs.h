@@ -8,8 +8,8 @@
 
 namespace tessera::train {
 
-/// Has `to` belong to the pass, forward, backward or recomputed, that `from` belongs to. What else `from` is marked as, it
-/// alone is.
+/// Has `to` belong to the pass, forward, backward or recomputed, that `from` belongs to. What else `from` is marked as,
+/// it alone is.
 inline void copyMarks(mlir::Operation *from, mlir::Operation *to) {
   for (llvm::StringRef name : {llvm::StringRef(kBackward), llvm::StringRef(kRecompute)})
     if (mlir::Attribute mark = from->getAttr(name))
@@ -20,9 +20,7 @@ inline void copyMarks(mlir::Operation *from, mlir::Operation *to) {
 /// recomputed, that the op belongs to.
 struct MarkAs : mlir::OpBuilder::Listener {
   explicit MarkAs(mlir::Operation *like) : like(like) {}
-  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override {
-    copyMarks(like, op);
-  }
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint) override { copyMarks(like, op); }
 
 private:
   mlir::Operation *like;

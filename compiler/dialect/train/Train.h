@@ -52,6 +52,8 @@ inline constexpr llvm::StringLiteral kIgnoreIndex = "train.ignore_index";
 inline constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// On the module: array of #train.adapter.
 inline constexpr llvm::StringLiteral kAdapters = "train.adapters";
+/// On the module: #train.weight_map, which tensors of Hugging Face's files its parameters are.
+inline constexpr llvm::StringLiteral kWeightMap = "train.weight_map";
 /// On a parameter argument: its initialiser, see Initializer.h.
 inline constexpr llvm::StringLiteral kInit = "train.init";
 /// On an op made by autodiff: it belongs to the backward pass (unit attribute).

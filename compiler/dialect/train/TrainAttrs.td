@@ -122,4 +122,58 @@ def Train_AdapterAttr : AttrDef<Train_Dialect, "Adapter"> {
   }];
 }
 
+def Train_WeightPieceAttr : AttrDef<Train_Dialect, "WeightPiece"> {
+  let mnemonic = "piece";
+  let summary = "Elements of a parameter that are elements of a tensor of Hugging Face's files";
+  let description = [{
+    Nested loops of `sizes` visit the elements of both: of the parameter from `offset` on in steps of `strides`, of the
+    tensor, whose shape is `shape`, from `tensor_offset` on in steps of `tensor_strides`; all in elements of row-major
+    order.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$tensor, "::mlir::DenseI64ArrayAttr":$shape,
+                        ArrayRefParameter<"int64_t">:$sizes, "int64_t":$offset, ArrayRefParameter<"int64_t">:$strides,
+                        "int64_t":$tensorOffset, ArrayRefParameter<"int64_t">:$tensorStrides);
+  let assemblyFormat = [{
+    `<` $tensor `,` `shape` `=` $shape `,` `sizes` `=` `[` $sizes `]` `,` `offset` `=` $offset `,`
+    `strides` `=` `[` $strides `]` `,` `tensor_offset` `=` $tensorOffset `,` `tensor_strides` `=` `[` $tensorStrides `]` `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Train_StoredParameterAttr : AttrDef<Train_Dialect, "StoredParameter"> {
+  let mnemonic = "stored";
+  let summary = "A parameter that files of Hugging Face do not have as the tensor of its name";
+  let description = [{
+    `pieces` are #train.piece; none: files have it under its own name. `others` are names that they may have it under
+    instead, as a whole.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$pieces, "::mlir::ArrayAttr":$others);
+  let assemblyFormat = "`<` $name `,` `pieces` `=` $pieces `,` `others` `=` $others `>`";
+  let genVerifyDecl = 1;
+}
+
+def Train_WeightMapAttr : AttrDef<Train_Dialect, "WeightMap"> {
+  let mnemonic = "weight_map";
+  let summary = "Which tensors of Hugging Face's files the parameters of a program are";
+  let description = [{
+    Names of the program's parameters begin with `root`, which those of files do not. Files may have all names with
+    `prefix`, or without it. `parameters` are #train.stored, those that are not the tensor of their name; `unread` are
+    tensors that the model does not take. `refused` says why there is no map. The module attribute `train.weight_map`:
+
+    ```mlir
+    module attributes {train.weight_map = #train.weight_map<root = "model", prefix = "transformer", parameters =
+        [#train.stored<"model.lm_head.weight", pieces = [#train.piece<"transformer.wte.weight", shape = [64, 8],
+          sizes = [512], offset = 0, strides = [1], tensor_offset = 0, tensor_strides = [1]>], others = ["lm_head.weight"]>],
+        unread = [], refused = "">} {…}
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$root, "::mlir::StringAttr":$prefix, "::mlir::ArrayAttr":$parameters,
+                        "::mlir::ArrayAttr":$unread, "::mlir::StringAttr":$refused);
+  let assemblyFormat = [{
+    `<` `root` `=` $root `,` `prefix` `=` $prefix `,` `parameters` `=` $parameters `,` `unread` `=` $unread `,`
+    `refused` `=` $refused `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 #endif // TESSERA_TRAIN_ATTRS

@@ -378,6 +378,9 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   if (auto adapters = dyn_cast<ArrayAttr>(attr.getValue());
       name == kAdapters && (!adapters || !llvm::all_of(adapters, llvm::IsaPred<AdapterAttr>)))
     return checked.error() << "expected an array of #train.adapter, got " << attr.getValue();
+  // train.op_c17
+  if (name == kWeightMap && !isa<WeightMapAttr>(attr.getValue()))
+    return checked.error() << "expected a #train.weight_map, got " << attr.getValue();
   if (name != kGradOperands)
     return success();
   // train.op_c3

@@ -61,7 +61,7 @@ def deflate_programs(path):
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(smaller, "w") as made:
         for entry in archive.infolist():
             copy = zipfile.ZipInfo(entry.filename)  # without a date: equal programs are equal files
-            is_program = entry.filename.partition("/")[2].startswith("models/")
+            is_program = entry.filename.partition("/")[2].startswith(("models/", "extra/"))
             copy.compress_type = zipfile.ZIP_DEFLATED if is_program else zipfile.ZIP_STORED
             copy.file_size = entry.file_size
             with archive.open(entry) as source, made.open(copy, "w") as target:

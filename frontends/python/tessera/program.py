@@ -18,6 +18,7 @@ from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
 from .module_step import attributes_kept, global_hooks_kept, has_own_modes, in_mode, kept, modes_after
 from .program_check import check_program
+from .weight_map import note_of
 from .weightless import as_fake, mode_of
 
 BRANCHES = "; Python cannot branch on values in a program: torch.where chooses by them, and what only checks them can be left out"
@@ -41,10 +42,11 @@ class Tensor:
 class Program:
     """An exported program. program: the torch.export.ExportedProgram. mode: that of the module, "training" or "evaluation", None
     of a file that does not say. evaluation_differs: why evaluation mode computes something else than this program of training,
-    beside dropout and batch norms; None if it does not, or is not known to."""
+    beside dropout and batch norms; None if it does not, or is not known to. weights: of a transformers model, which tensors of
+    Hugging Face's files its parameters are, as docs/pt2.md#weights describes it; None of another one."""
 
-    def __init__(self, program, mode=None, evaluation_differs=None):
-        self.program, self.mode, self.evaluation_differs = program, mode, evaluation_differs
+    def __init__(self, program, mode=None, evaluation_differs=None, weights=None):
+        self.program, self.mode, self.evaluation_differs, self.weights = program, mode, evaluation_differs, weights
         self.versions = versions_of(program)
 
     @staticmethod
@@ -65,7 +67,8 @@ class Program:
         if changed:
             warnings.warn(f"the module has changed since its export, and the program, whose tensors are the module's, has the new "
                           f"values of {listed(changed)}", stacklevel=2)
-        archive.write(self.program, os.fspath(path), {"mode": self.mode, "evaluation_differs": self.evaluation_differs} if self.mode else None)
+        note = {"mode": self.mode, "evaluation_differs": self.evaluation_differs}
+        archive.write(self.program, os.fspath(path), note | ({"weights": self.weights} if self.weights else {}) if self.mode else None)
 
     @property
     def inputs(self):
@@ -145,6 +148,9 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, eva
         if not evaluation:
             made.evaluation_differs = why_evaluation_differs(program, module, inputs, kwargs, named, choices)
         functions = check_program(module, program, inputs, kwargs) if mode is None and check else []
+    made.weights, missing = note_of(module)
+    if missing and mode is None:
+        warnings.warn(f"the folder of the model has no values of {listed(missing)}: they are as the module has them", stacklevel=2)
     if functions:
         warnings.warn("the backward passes of custom autograd functions are not part of a program, and were compared for the "
                       f"example only: {listed(functions)}", stacklevel=2)

@@ -95,8 +95,9 @@ def without_weights(wanted):
 
 
 def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
-    """A causal language model by its type or the path of a config.json (random weights) or its folder (its weights if they are
-    there), as a module from input_ids [batch, sequence] to logits [batch, sequence, vocabulary]. Raises ExportError."""
+    """A language model by its type or the path of a config.json (random weights) or its folder (its weights if they are there): a
+    causal one as a module from input_ids [batch, sequence] to logits [batch, sequence, vocabulary], one of an encoder and a
+    decoder with decoder_input_ids [batch, sequence], too. Raises ExportError."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import torch
@@ -104,9 +105,10 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
     except ImportError as why:
         raise ExportError(f"hf:{name}: {why}") from why
     transformers.logging.set_verbosity_error()
-    make = transformers.AutoModelForCausalLM
     try:
         config = make_configuration(name, settings, say)
+        is_pair = getattr(config, "is_encoder_decoder", False)
+        make = transformers.AutoModelForSeq2SeqLM if is_pair else transformers.AutoModelForCausalLM
         has_weights = weights and os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
 
         def build(attention):
@@ -116,6 +118,11 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
                 return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
 
         config.use_cache = False
+        if os.path.isdir(name):
+            config.name_or_path = name  # where its weights are, also where they are not read
+        if getattr(config, "quantization_config", None):
+            raise ExportError(f"hf:{name}: its weights are quantised, and training needs them as numbers: dequantize() of "
+                              "transformers, then save_pretrained, makes a folder of these")
         if getattr(config, "_experts_implementation", "none") is None:  # the usual one's sizes depend on data
             from .experts import NAME
             config._experts_implementation = NAME
@@ -136,10 +143,19 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
         def forward(self, input_ids):
             return self.model(input_ids=input_ids, use_cache=False).logits
 
+    class PairLogits(Logits):
+        def forward(self, input_ids, decoder_input_ids):
+            return self.model(input_ids=input_ids, decoder_input_ids=decoder_input_ids, use_cache=False).logits
+
     say(f"hf:{name}: {type(model).__name__}, "
         f"weights {'from the folder' if has_weights else 'random' if weights else 'left out'}")
-    wrapped = Logits().train()
-    return wrapped, (example_tokens(model.config, batch, sequence),), ["input_ids"]
+    saved = (config.architectures or [type(model).__name__])[0]
+    if saved != type(model).__name__:
+        say(f"warning: {name} was saved as {saved}, and the model is made as {type(model).__name__}")
+    tokens = example_tokens(model.config, batch, sequence)
+    if is_pair:
+        return PairLogits().train(), (tokens, tokens.flip(1)), ["input_ids", "decoder_input_ids"]
+    return Logits().train(), (tokens,), ["input_ids"]
 
 
 def example_tokens(config, batch, sequence):

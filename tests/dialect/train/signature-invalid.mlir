@@ -754,3 +754,45 @@ func.func @step_c16(%b: tensor<4xf32> {train.role = "buffer"}) {
 func.func @step_c16_twice(%a: tensor<4xf32> {train.role = "buffer", train.name = "b"}, %b: tensor<4xf32> {train.role = "buffer", train.name = "b"}) {
   return
 }
+
+// -----
+
+// train.op_c17
+// expected-error@+1 {{train.weight_map expected a #train.weight_map, got "here"}}
+module attributes {train.weight_map = "here"} {
+}
+
+// -----
+
+// train.piece_c1
+// expected-error@+1 {{the piece of 't': expected one stride of the parameter and of the tensor for each loop}}
+module attributes {test.map = #train.piece<"t", shape = [4], sizes = [4], offset = 0, strides = [1, 1], tensor_offset = 0, tensor_strides = [1]>} {
+}
+
+// -----
+
+// train.piece_c2
+// expected-error@+1 {{the piece of 't': expected sizes of at least 1 and nothing that is negative}}
+module attributes {test.map = #train.piece<"t", shape = [4], sizes = [0], offset = 0, strides = [1], tensor_offset = 0, tensor_strides = [1]>} {
+}
+
+// -----
+
+// train.stored_c1
+// expected-error@+1 {{'w': expected pieces that are #train.piece and others that are names}}
+module attributes {test.map = #train.stored<"w", pieces = ["t"], others = []>} {
+}
+
+// -----
+
+// train.weight_map_c1
+// expected-error@+1 {{expected parameters that are #train.stored and unread tensors that are names}}
+module attributes {test.map = #train.weight_map<root = "", prefix = "", parameters = ["w"], unread = [], refused = "">} {
+}
+
+// -----
+
+// train.weight_map_c2
+// expected-error@+1 {{'w' is there twice}}
+module attributes {test.map = #train.weight_map<root = "", prefix = "", parameters = [#train.stored<"w", pieces = [], others = []>, #train.stored<"w", pieces = [], others = []>], unread = [], refused = "">} {
+}

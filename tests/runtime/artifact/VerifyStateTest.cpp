@@ -110,6 +110,41 @@ TEST(Verify, AdaptersFitTheirMatrices) {
   expectError(builder, "adapter of 'w': there is no Parameter 'w'");
 }
 
+TEST(Verify, PiecesAreAllOfTheirParameter) {
+  ArtifactBuilder builder;
+  addState(builder, "w", artifact::StateRole::Parameter, 4, 6);
+  auto map = std::make_unique<artifact::WeightMapT>();
+  auto parameter = std::make_unique<artifact::StoredParameterT>();
+  parameter->name = "w";
+  for (int half = 0; half < 2; ++half) {
+    auto piece = std::make_unique<artifact::WeightPieceT>();
+    piece->tensor = half ? "up" : "gate";
+    piece->shape = {2, 6};
+    piece->sizes = piece->strides = piece->tensor_strides = {1};
+    piece->sizes = {12};
+    piece->offset = 12 * half;
+    parameter->pieces.push_back(std::move(piece));
+  }
+  auto &pieces = parameter->pieces;
+  auto &name = parameter->name;
+  map->parameters.push_back(std::move(parameter));
+  builder.package.weight_map = std::move(map);
+  ASSERT_STATUS_OK(builder.build());
+  pieces[1]->offset = 13;
+  expectError(builder, "weight map of 'w': the piece of 'up' ends outside the parameter");
+  pieces[1]->offset = 12;
+  pieces[1]->tensor_offset = 1;
+  expectError(builder, "weight map of 'w': the piece of 'up' ends outside the tensor");
+  pieces[1]->tensor_offset = 0;
+  pieces[1]->sizes = {11};
+  expectError(builder, "weight map of 'w': its pieces have not each of its elements once");
+  name = "of no step"; // a parameter of the model that no step reads
+  ASSERT_STATUS_OK(builder.build());
+  builder.package.weight_map->parameters.push_back(
+      std::make_unique<artifact::StoredParameterT>(*builder.package.weight_map->parameters[0]));
+  expectError(builder, "weight map of 'of no step': is there twice");
+}
+
 TEST(Verify, OnlyFrozenParametersAreRounded) {
   ArtifactBuilder builder;
   auto made = std::make_unique<artifact::StateTensorT>();

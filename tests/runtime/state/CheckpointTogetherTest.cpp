@@ -24,7 +24,7 @@ class Processes {
 public:
   explicit Processes(int count) : texts(count), meeting(count) {}
 
-  CheckpointPeers peers(int rank) {
+  Peers peers(int rank) {
     return {rank, [this, rank](const std::string &text) -> Result<std::vector<std::string>> {
               texts[rank] = text;
               meeting.arrive_and_wait();

@@ -1,0 +1,182 @@
+//===- ModelFolder.cpp - folders of models as Hugging Face has them ----------===//
+
+#include "runtime/state/ModelFolder.h"
+#include "runtime/state/Safetensors.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace tessera {
+
+static constexpr std::string_view indexName = "model.safetensors.index.json", singleName = "model.safetensors";
+
+static Result<ModelFiles> readIndex(const std::string &folder) {
+  const std::string path = folder + "/" + std::string(indexName);
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
+  const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto found = index.is_object() ? index.find("weight_map") : index.end();
+  if (!index.is_object() || found == index.end() || !found->is_object() || found->empty())
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is not an index of weights: it has no object 'weight_map'");
+  ModelFiles files;
+  for (const auto &[tensor, file] : found->items()) {
+    if (!file.is_string() || file.get_ref<const std::string &>().find('/') != std::string::npos)
+      return TESSERA_ERROR(DataLoss, "'" + path + "': '" + tensor + "' is in no file of the folder");
+    files[file.get<std::string>()].insert(tensor);
+  }
+  std::error_code error;
+  for (const auto &[file, tensors] : files)
+    if (!fs::exists(folder + "/" + file, error))
+      return TESSERA_ERROR(NotFound, "'" + folder + "/" + file + "', which '" + path + "' names, is not there");
+  return files;
+}
+
+Result<ModelFiles> findModelFiles(const std::string &folder) {
+  std::error_code error;
+  if (fs::exists(folder + "/" + std::string(indexName), error))
+    return readIndex(folder);
+  if (fs::exists(folder + "/" + std::string(singleName), error))
+    return ModelFiles{{std::string(singleName), {}}};
+  ModelFiles files;
+  bool isPickled = false;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() == ".safetensors")
+      files[name];
+    isPickled |= name.starts_with("pytorch_model") && name.find(".bin") != std::string::npos;
+  }
+  if (error)
+    return TESSERA_ERROR(IoError, "cannot read folder '" + folder + "': " + error.message());
+  if (files.empty())
+    return TESSERA_ERROR(NotFound, "folder '" + folder + "' has no .safetensors file" +
+                                       (isPickled ? ", but pickled weights, which are not read: save_pretrained of "
+                                                    "transformers writes them as .safetensors"
+                                                  : ""));
+  return files;
+}
+
+/// Places the tensors one behind the other, and writes the header.
+static void layOut(PlannedFile &file) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!file.metadata.empty())
+    header["__metadata__"] = file.metadata;
+  uint64_t offset = 0;
+  for (PlannedTensor &tensor : file.tensors) {
+    header[tensor.name] = {
+        {"dtype", tensor.typeName}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.bytes}}};
+    tensor.begin = offset;
+    offset += tensor.bytes;
+  }
+  constexpr size_t alignment = 8; // as safetensors writes it
+  std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  text.resize((text.size() + alignment - 1) / alignment * alignment, ' ');
+  const uint64_t length = text.size();
+  file.header.assign(reinterpret_cast<const char *>(&length), sizeof(length));
+  file.header += text;
+  for (PlannedTensor &tensor : file.tensors)
+    tensor.begin += file.header.size();
+  file.bytes = file.header.size() + offset;
+}
+
+static Result<PlannedFile> planFile(const ModelFolderOptions &options, const std::string &name) {
+  TESSERA_ASSIGN_OR_RETURN(SafetensorsFile source, SafetensorsFile::open(options.like + "/" + name));
+  PlannedFile file;
+  file.name = name;
+  file.metadata = source.metadata();
+  file.metadata.emplace("format", "pt"); // transformers reads no file without
+  for (const auto &[tensorName, entry] : source.tensors()) {
+    PlannedTensor tensor{tensorName, entry.typeName,     entry.dtype, entry.shape,
+                         0,          entry.bytes.size(), entry.bytes, entry.dtype};
+    if (options.dtype && entry.dtype && isFloat(*entry.dtype)) {
+      tensor.dtype = options.dtype;
+      tensor.typeName = safetensorsName(*options.dtype);
+      tensor.bytes = entry.elements * elementBytes(*options.dtype);
+    }
+    file.tensors.push_back(std::move(tensor));
+  }
+  return file;
+}
+
+const std::vector<ModelFolderPlan::Place> &ModelFolderPlan::placesOf(const std::string &parameter) const {
+  static const std::vector<Place> none;
+  const auto found = places.find(parameter);
+  return found == places.end() ? none : found->second;
+}
+
+Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options, const WeightMap &map,
+                                              const std::map<std::string, std::vector<int64_t>> &parameters) {
+  if (!map.refused().empty())
+    return TESSERA_ERROR(Unsupported, "the program does not know the names of Hugging Face's files: " + map.refused());
+  ModelFolderPlan plan;
+  TESSERA_ASSIGN_OR_RETURN(ModelFiles found, findModelFiles(options.like));
+  plan.isIndexed = found.size() > 1 || !found.begin()->second.empty();
+  std::map<std::string, std::pair<size_t, size_t>> where; // of a tensor: its file, and its place in it
+  for (const auto &[name, tensors] : found) {
+    TESSERA_ASSIGN_OR_RETURN(PlannedFile file, planFile(options, name));
+    for (size_t i = 0; i < file.tensors.size(); ++i)
+      where.emplace(file.tensors[i].name, std::pair(plan.planned.size(), i));
+    layOut(file);
+    plan.planned.push_back(std::move(file));
+  }
+  auto find = [&](const std::string &tensor) {
+    for (const std::string &name : map.spellings(tensor))
+      if (auto place = where.find(name); place != where.end())
+        return place;
+    return where.end();
+  };
+  std::string problems;
+  auto complain = [&](const std::string &problem) { problems += (problems.empty() ? "" : "; ") + problem; };
+  std::map<std::pair<size_t, size_t>, int64_t> covered; // elements of each tensor
+  for (const auto &[parameter, shape] : parameters) {
+    StoredParameter stored = map.stored(parameter, shape);
+    std::vector<WeightPiece> pieces;
+    bool isOther = false;
+    for (WeightPiece &piece : stored.pieces)
+      if (find(piece.tensor) != where.end())
+        pieces.push_back(std::move(piece));
+    const size_t own = pieces.size(), wanted = stored.pieces.size();
+    for (const std::string &other : stored.others)
+      if (auto place = find(other); place != where.end()) {
+        isOther = true;
+        if (std::none_of(pieces.begin(), pieces.end(),
+                         [&](const WeightPiece &piece) { return find(piece.tensor) == place; }))
+          pieces.push_back(WeightPiece::whole(other, shape));
+      }
+    if (own != wanted && !(own == 0 && isOther)) {
+      complain("it has no tensor for '" + parameter + "'");
+      continue;
+    }
+    for (WeightPiece &piece : pieces) {
+      const auto place = find(piece.tensor);
+      const PlannedTensor &tensor = plan.planned[place->second.first].tensors[place->second.second];
+      if (tensor.shape != piece.shape)
+        complain(fmt::format("'{}' has shape {} there, expected {}", tensor.name, shapeToString(tensor.shape),
+                             shapeToString(piece.shape)));
+      else if (!tensor.dtype)
+        complain(fmt::format("'{}' is of type {} there", tensor.name, tensor.typeName));
+      covered[place->second] += piece.elements();
+      plan.places[parameter].push_back({std::move(piece), place->second.first, place->second.second});
+    }
+  }
+  const std::set<std::string> unread(map.unread().begin(), map.unread().end());
+  for (size_t file = 0; file < plan.planned.size(); ++file)
+    for (size_t i = 0; i < plan.planned[file].tensors.size(); ++i) {
+      const PlannedTensor &tensor = plan.planned[file].tensors[i];
+      const auto elements = covered.find({file, i});
+      if (elements == covered.end()) {
+        plan.copied.emplace_back(file, i);
+        if (!unread.count(tensor.name))
+          plan.unknown.push_back(tensor.name);
+      } else if (elements->second != checkedElements(tensor.shape)) {
+        complain("the program has a part of '" + tensor.name + "' only");
+      }
+    }
+  if (!problems.empty())
+    return TESSERA_ERROR(InvalidArgument, "the folder '" + options.like + "' is not one of this model: " + problems);
+  return plan;
+}
+
+} // namespace tessera
