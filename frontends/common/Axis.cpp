@@ -12,6 +12,8 @@ namespace tessera::frontend {
 namespace {
 /// Beyond this many slices a lookup is smaller.
 constexpr size_t kMaxParts = 64;
+/// The most pairs of parts of one concatenation with parts of the one that it is of.
+constexpr size_t kMaxPairs = 64;
 
 /// Every element along `axis` `count` times in a row.
 Value repeatAlong(Build &b, Value x, int64_t axis, int64_t count) {
@@ -115,7 +117,10 @@ Value takeAlong(Build &b, Value x, int64_t axis, ArrayRef<int64_t> indices) {
     runs.push_back(step == 0 ? Progression{indices[begin], 1, 1, end - begin}
                              : Progression{indices[begin], 1, end - begin, 1});
   }
-  if (runs.size() <= kMaxParts) {
+  // Parts of parts are one expression for each pair, when they are fused.
+  auto before = x.getDefiningOp<train::ConcatOp>();
+  const size_t pairs = runs.size() * (before ? before->getNumOperands() : 1);
+  if (runs.size() <= kMaxParts && (!before || pairs <= kMaxPairs)) {
     SmallVector<Value> parts;
     for (const Progression &run : runs)
       parts.push_back(takeProgression(b, x, axis, run));

@@ -380,9 +380,20 @@ private:
 
   // --- Rounding -------------------------------------------------------------------
 
+  /// Whether a value is only read in many places: a scale of each channel, of a norm's statistics and its parameters.
+  /// Rounded it would save nothing, and its error would be the same for all that it is multiplied with, in the forward
+  /// pass and in gradients that are sums of large terms.
+  static bool isRepeated(Value value) {
+    constexpr int64_t often = 8;
+    return llvm::all_of(value.getUsers(), [&](Operation *user) {
+      return isa<BroadcastOp>(user) &&
+             tensorType(user->getResult(0)).getNumElements() >= often * tensorType(value).getNumElements();
+    });
+  }
+
   void roundIfKept(Operation *op) {
     Value value = op->getResult(0);
-    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)))
+    if (!isWide(value) || tensorType(value).getRank() == 0 || !isKept(value, isMarkedBackward(op)) || isRepeated(value))
       return;
     const SmallVector<OpOperand *> uses = llvm::map_to_vector(value.getUses(), [](OpOperand &use) { return &use; });
     Value converted = convertBefore(op->getNextNode(), op, value, narrowType);

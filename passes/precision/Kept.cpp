@@ -22,6 +22,13 @@ struct Readers {
 };
 } // namespace
 
+/// Whether `value` is the distance of other values from a vector of theirs, such as their means.
+static bool isCentred(Value value) {
+  auto sub = value.getDefiningOp<SubOp>();
+  auto each = sub ? sub.getRhs().getDefiningOp<BroadcastOp>() : BroadcastOp();
+  return each && !each.getOperand().getDefiningOp<ConstantOp>();
+}
+
 static Readers readersOf(Value value, bool fromBackward) {
   Readers readers;
   for (Operation *user : value.getUsers()) {
@@ -40,6 +47,9 @@ static Readers readersOf(Value value, bool fromBackward) {
         dot && isComputedInF32(dot) && fromBackward && !value.getDefiningOp()->hasAttr(kRecompute))
       continue;
     readers.backward |= isMarkedBackward(user) && !fromBackward;
+    // It is kept in place of its distance from a vector.
+    if (!fromBackward && isa<SubOp>(user) && isCentred(user->getResult(0)) && user->getOperand(0) == value)
+      readers.backward |= readersOf(user->getResult(0), fromBackward).backward;
     readers.library |= !isElementwise(user) && !isa<ReduceOp, ConvertOp, ArgmaxOp, SortIndicesOp>(user) &&
                        !user->hasTrait<OpTrait::IsTerminator>();
   }
@@ -47,10 +57,12 @@ static Readers readersOf(Value value, bool fromBackward) {
 }
 
 /// Whether the backward pass can compute `value` again from rounded values that it reads anyway, and from vectors: then
-/// fusion does so, and the value is kept neither wide nor rounded.
+/// fusion does so, and the value is kept neither wide nor rounded. A centred value is computed again from a rounded one
+/// that is kept in its place: rounded itself, it would err by the same for all values between two powers of two, which
+/// no sum averages out.
 static bool isRecomputable(Value value) {
   constexpr int64_t kMost = 16;
-  int64_t least = tensorType(value).getNumElements() / 16, ops = 0;
+  int64_t least = tensorType(value).getNumElements() / 16, ops = 0, inPlace = isCentred(value) ? 1 : 0;
   SmallVector<Value> pending = {value};
   llvm::DenseSet<Value> seen;
   while (!pending.empty()) {
@@ -60,6 +72,8 @@ static bool isRecomputable(Value value) {
     Operation *op = next.getDefiningOp();
     Type element = tensorType(next).getElementType();
     if (op && readersOf(next, false).backward && (element.isBF16() || (element.isF32() && !isElementwise(op))))
+      continue;
+    if (op && element.isBF16() && inPlace-- > 0)
       continue;
     if (!op || (!isElementwise(op) && !isa<IndexMappingOpInterface>(op) && !isa<ConvertOp, ConstantOp>(op)) ||
         ++ops > kMost)

@@ -115,7 +115,8 @@ static Result<std::vector<HeldNumbers>> collectNumbers(const std::vector<RankSta
         if (!names.count(segment.name))
           continue;
         TESSERA_RETURN_IF_ERROR(segment.forEachRun(begin, end, [&](const ElementRun &run) {
-          HeldNumbers &numbers = held.emplace_back(segment.name, run.inParameter, std::vector<double>(run.count));
+          held.push_back({segment.name, run.inParameter, std::vector<double>(run.count)});
+          HeldNumbers &numbers = held.back();
           return convertElements(view.dtype, view.data + (run.inUnit - view.begin) * elementBytes(view.dtype),
                                  DataType::F64, numbers.values.data(), run.count);
         }));
@@ -147,6 +148,7 @@ Result<std::vector<AdapterProduct>> gatherProducts(const Peers &peers, const std
     }
   }
   std::vector<AdapterProduct> products;
+  products.reserve(adapters.size());
   for (const Adapter &adapter : adapters)
     products.emplace_back(adapter, std::move(whole[adapter.a]), std::move(whole[adapter.b]));
   return products;

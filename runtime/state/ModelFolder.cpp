@@ -24,22 +24,22 @@ static Result<ModelFiles> readIndex(const std::string &folder) {
   ModelFiles files;
   for (const auto &[tensor, file] : found->items()) {
     if (!file.is_string() || file.get_ref<const std::string &>().find('/') != std::string::npos)
-      return TESSERA_ERROR(DataLoss, "'" + path + "': '" + tensor + "' is in no file of the folder");
+      return TESSERA_ERROR(DataLoss, fmt::format("'{}': '{}' is in no file of the folder", path, tensor));
     files[file.get<std::string>()].insert(tensor);
   }
   std::error_code error;
   for (const auto &[file, tensors] : files)
-    if (!fs::exists(folder + "/" + file, error))
-      return TESSERA_ERROR(NotFound, "'" + folder + "/" + file + "', which '" + path + "' names, is not there");
+    if (!fs::exists(fs::path(folder) / file, error))
+      return TESSERA_ERROR(NotFound, fmt::format("'{}/{}', which '{}' names, is not there", folder, file, path));
   return files;
 }
 
 Result<ModelFiles> findModelFiles(const std::string &folder) {
   std::error_code error;
+  if (fs::exists(folder + "/" + std::string(singleName), error)) // as transformers prefers it
+    return ModelFiles{{std::string(singleName), {}}};
   if (fs::exists(folder + "/" + std::string(indexName), error))
     return readIndex(folder);
-  if (fs::exists(folder + "/" + std::string(singleName), error))
-    return ModelFiles{{std::string(singleName), {}}};
   ModelFiles files;
   bool isPickled = false;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
@@ -127,8 +127,8 @@ Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options,
         return place;
     return where.end();
   };
-  std::string problems;
-  auto complain = [&](const std::string &problem) { problems += (problems.empty() ? "" : "; ") + problem; };
+  std::vector<std::string> problems;
+  auto complain = [&](std::string problem) { problems.push_back(std::move(problem)); };
   std::map<std::pair<size_t, size_t>, int64_t> covered; // elements of each tensor
   for (const auto &[parameter, shape] : parameters) {
     StoredParameter stored = map.stored(parameter, shape);
@@ -174,8 +174,15 @@ Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options,
         complain("the program has a part of '" + tensor.name + "' only");
       }
     }
-  if (!problems.empty())
-    return TESSERA_ERROR(InvalidArgument, "the folder '" + options.like + "' is not one of this model: " + problems);
+  if (!problems.empty()) {
+    constexpr size_t shown = 8;
+    const auto end = problems.begin() + static_cast<std::ptrdiff_t>(std::min(problems.size(), shown));
+    return TESSERA_ERROR(
+        InvalidArgument,
+        fmt::format("the folder '{}' is not one of this model: {}{}", options.like,
+                    fmt::join(problems.begin(), end, "; "),
+                    problems.size() > shown ? fmt::format("; and {} more", problems.size() - shown) : ""));
+  }
   return plan;
 }
 

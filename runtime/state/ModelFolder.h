@@ -22,9 +22,9 @@ namespace tessera {
 /// The files that hold a folder's model, and the tensors that its index says they have; none without an index.
 using ModelFiles = std::map<std::string, std::set<std::string>>;
 
-/// Those that model.safetensors.index.json names, or else model.safetensors, or else all .safetensors files: a folder
-/// may have the same weights in a form of the model's own, too. Errors: an index that names files that are not there;
-/// no such files.
+/// Its model.safetensors, or else those that model.safetensors.index.json names, or else all .safetensors files: a
+/// folder may have the same weights in a form of the model's own, too. Errors: an index that names files that are not
+/// there; no such files.
 Result<ModelFiles> findModelFiles(const std::string &folder);
 
 /// A tensor of a file that is to be written.

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -49,6 +51,8 @@ public:
     }
     return Status::ok();
   }
+  /// For this process, as long as the file is open.
+  void lock() const { ::flock(descriptor, LOCK_EX | LOCK_NB); }
   Status finish() const { return ::fsync(descriptor) == 0 ? Status::ok() : systemError("write", name, errno); }
 
 private:
@@ -229,6 +233,9 @@ static std::string torchName(DataType dtype) {
 /// Whether a file is part of what describes a model: not its weights in some form, nor what a training left.
 static bool isDescription(const fs::path &path) {
   const std::string name = path.filename().string(), kind = path.extension().string();
+  for (const char *licence : {"LICENSE", "LICENCE", "NOTICE", "USE_POLICY"})
+    if (name.starts_with(licence))
+      return true;
   if (name.ends_with(".index.json") || name == "adapter_config.json" || name == "trainer_state.json" || name[0] == '.')
     return false;
   static const std::set<std::string> kinds = {".json", ".jinja",    ".txt", ".model",
@@ -267,18 +274,44 @@ static Status publish(const std::string &temporary, const std::string &folder) {
   return syncDirectory(parent.string());
 }
 
+/// Marks a folder that is being written; the lock goes with the process.
+constexpr std::string_view markName = ".writing";
+
+/// Removes what processes that were killed have left beside the folder. What others are writing is locked.
+static void removeLeftOvers(const std::string &folder) {
+  const fs::path path = absolutePath(folder);
+  const std::string prefix = path.filename().string() + ".tmp-";
+  std::error_code error;
+  for (fs::directory_iterator entry(path.parent_path(), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !isTemporaryName(name) || !fs::exists(entry->path() / markName))
+      continue;
+    const int mark = ::open((entry->path() / markName).c_str(), O_RDWR | O_CLOEXEC);
+    std::error_code ignored;
+    if (mark >= 0 && ::flock(mark, LOCK_EX | LOCK_NB) == 0)
+      fs::remove_all(entry->path(), ignored);
+    if (mark >= 0)
+      ::close(mark);
+  }
+}
+
 static Status writeTogether(const ModelFolderOptions &options, const ModelFolderPlan &plan,
                             const std::vector<RankState> &ranks, StateRole role,
                             const std::vector<AdapterProduct> &products, std::string &temporary) {
   const bool isRoot = options.peers.isRoot();
   Status status;
+  std::optional<SharedFile> mark;
   if (isRoot) {
+    removeLeftOvers(options.folder);
     temporary = temporaryName(absolutePath(options.folder).string());
     std::error_code error;
-    if (!fs::create_directory(temporary, error))
+    if (!fs::create_directory(temporary, error)) {
       status = systemError("make folder", temporary, error.value());
-    else
+    } else {
+      mark.emplace((fs::path(temporary) / markName).string(), O_RDWR | O_CREAT);
+      mark->lock();
       status = makeFiles(plan, temporary);
+    }
   }
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> folders, agree(options.peers, status, temporary));
   status = RankWriter(plan, folders.front(), products).write(ranks, role);
@@ -290,6 +323,8 @@ static Status writeTogether(const ModelFolderOptions &options, const ModelFolder
       status = copyDescription(options, temporary);
     if (status.isOk() && options.mayPublish)
       status = options.mayPublish();
+    std::error_code error;
+    fs::remove(fs::path(temporary) / markName, error);
     if (status.isOk())
       status = publish(temporary, options.folder);
   }

@@ -73,8 +73,8 @@ Status WeightSource::addFolder() {
     TESSERA_RETURN_IF_ERROR(addSafetensors(path));
     for (const std::string &tensor : tensors)
       if (!weights.count(tensor))
-        return TESSERA_ERROR(DataLoss,
-                             "'" + path + "' has no tensor '" + tensor + "', which the folder's index says is there");
+        return TESSERA_ERROR(
+            DataLoss, fmt::format("'{}' has no tensor '{}', which the folder's index says is there", path, tensor));
   }
   return Status::ok();
 }
@@ -118,62 +118,71 @@ std::vector<std::string> WeightSource::absentParts(const std::string &parameter)
   return found == absent.end() ? std::vector<std::string>() : found->second;
 }
 
+Result<std::optional<WeightSource::Found>>
+WeightSource::findParameter(const WeightMap &map, const std::string &parameter, const std::vector<int64_t> &shape) {
+  Found found{map.stored(parameter, shape), {}, {}};
+  std::vector<std::string> missing;
+  for (const WeightPiece &piece : found.stored.pieces)
+    if (!find(map, piece.tensor, found.spellings.emplace_back()))
+      missing.push_back(piece.tensor);
+  for (const std::string &other : found.stored.others) {
+    std::string spelling;
+    const WeightEntry *entry = find(map, other, spelling);
+    if (!entry || other == parameter)
+      continue;
+    if (!missing.empty()) { // under the other name, then
+      missing.clear();
+      found.stored.pieces = {WeightPiece::whole(other, shape)};
+      found.spellings = {spelling};
+      continue;
+    }
+    const WeightEntry &first = weights.at(found.spellings[0]);
+    if (found.stored.pieces.size() != 1 || !first.hasValues() || !entry->hasValues() || &first == entry)
+      continue;
+    TESSERA_ASSIGN_OR_RETURN(const bool isSame, areEqual(first, *entry));
+    if (!isSame)
+      return TESSERA_ERROR(InvalidArgument,
+                           fmt::format("'{}': the tensors '{}' and '{}' are one parameter of the model, and have "
+                                       "different values here",
+                                       name, found.spellings[0], spelling));
+    found.copies.push_back(spelling);
+  }
+  if (missing.empty())
+    return std::optional(std::move(found));
+  if (missing.size() > 1 || missing[0] != parameter)
+    absent[parameter] = std::move(missing);
+  return std::optional<Found>();
+}
+
+WeightEntry WeightSource::join(Found &found, const std::vector<int64_t> &shape) const {
+  const WeightEntry &first = weights.at(found.spellings[0]);
+  std::vector<WeightPiece> &pieces = found.stored.pieces;
+  if (pieces.size() == 1 && pieces[0].isWhole(shape))
+    return first;
+  WeightEntry entry{.dtype = first.dtype, .shape = shape};
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const WeightEntry &tensor = weights.at(found.spellings[i]);
+    if (entry.hasValues() && (!tensor.hasValues() || tensor.shape != pieces[i].shape)) {
+      entry.problem = tensor.hasValues() ? WeightProblem::Misshapen : tensor.problem;
+      entry.reason = misfit(pieces[i], found.spellings[i], tensor);
+    }
+    entry.parts.push_back({std::move(pieces[i]), tensor.dtype, tensor.bytes});
+  }
+  return entry;
+}
+
 Status WeightSource::assemble(const WeightMap &map, const std::map<std::string, std::vector<int64_t>> &parameters) {
   std::map<std::string, WeightEntry> made;
   std::set<std::string> used;
   size_t sameNames = 0;
   for (const auto &[parameter, shape] : parameters) {
     sameNames += weights.count(parameter);
-    StoredParameter stored = map.stored(parameter, shape);
-    std::vector<std::string> spellings(stored.pieces.size());
-    auto isThere = [&](size_t i) { return find(map, stored.pieces[i].tensor, spellings[i]) != nullptr; };
-    std::vector<std::string> missing;
-    for (size_t i = 0; i < stored.pieces.size(); ++i)
-      if (!isThere(i))
-        missing.push_back(stored.pieces[i].tensor);
-    for (const std::string &other : stored.others) {
-      std::string spelling;
-      const WeightEntry *entry = find(map, other, spelling);
-      if (!entry || other == parameter)
-        continue;
-      if (!missing.empty()) { // under the other name, then
-        missing.clear();
-        stored.pieces = {WeightPiece::whole(other, shape)};
-        spellings = {spelling};
-        continue;
-      }
-      if (stored.pieces.size() != 1)
-        continue;
-      const WeightEntry &first = weights.at(spellings[0]);
-      if (!first.hasValues() || !entry->hasValues() || &first == entry)
-        continue;
-      TESSERA_ASSIGN_OR_RETURN(const bool isSame, areEqual(first, *entry));
-      if (!isSame)
-        return TESSERA_ERROR(InvalidArgument, fmt::format("'{}': the tensors '{}' and '{}' are one parameter of the "
-                                                          "model, and have different values here",
-                                                          name, spellings[0], spelling));
-      used.insert(spelling);
-    }
-    if (!missing.empty()) {
-      if (missing.size() > 1 || missing[0] != parameter)
-        absent[parameter] = std::move(missing);
+    TESSERA_ASSIGN_OR_RETURN(std::optional<Found> found, findParameter(map, parameter, shape));
+    if (!found)
       continue;
-    }
-    used.insert(spellings.begin(), spellings.end());
-    if (stored.pieces.size() == 1 && stored.pieces[0].isWhole(shape)) {
-      made.emplace(parameter, weights.at(spellings[0]));
-      continue;
-    }
-    WeightEntry entry{.dtype = weights.at(spellings[0]).dtype, .shape = shape};
-    for (size_t i = 0; i < stored.pieces.size(); ++i) {
-      const WeightEntry &tensor = weights.at(spellings[i]);
-      if (entry.hasValues() && (!tensor.hasValues() || tensor.shape != stored.pieces[i].shape)) {
-        entry.problem = tensor.hasValues() ? WeightProblem::Misshapen : tensor.problem;
-        entry.reason = misfit(stored.pieces[i], spellings[i], tensor);
-      }
-      entry.parts.push_back({std::move(stored.pieces[i]), tensor.dtype, tensor.bytes});
-    }
-    made.emplace(parameter, std::move(entry));
+    used.insert(found->spellings.begin(), found->spellings.end());
+    used.insert(found->copies.begin(), found->copies.end());
+    made.emplace(parameter, join(*found, shape));
   }
   if (sameNames > made.size()) { // a file of a run, or of the program
     absent.clear();

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace tessera {
@@ -50,7 +51,7 @@ struct WeightEntry {
 class WeightSource {
 public:
   /// A .safetensors file, a folder of them, an .onnx model or a .pt2 archive (known by its content, too). Of a folder,
-  /// the files that its model.safetensors.index.json names, or else its model.safetensors, or else all.
+  /// its model.safetensors, or else the files that its model.safetensors.index.json names, or else all.
   static Result<std::unique_ptr<WeightSource>> open(const std::string &path);
 
   /// Has `parameters` of a program (and their shapes) by their names in it, put together by `map` from the tensors that
@@ -72,7 +73,17 @@ public:
 private:
   Status addFolder();
   Status addSafetensors(const std::string &path);
+  /// What a parameter is made of, and the names of these tensors here.
+  struct Found {
+    StoredParameter stored;
+    std::vector<std::string> spellings; ///< Of the pieces.
+    std::vector<std::string> copies;    ///< Other names of the same.
+  };
   const WeightEntry *find(const WeightMap &map, const std::string &tensor, std::string &spelling) const;
+  /// Nothing if tensors are missing, which are noted. Errors: as of `assemble`.
+  Result<std::optional<Found>> findParameter(const WeightMap &map, const std::string &parameter,
+                                             const std::vector<int64_t> &shape);
+  WeightEntry join(Found &found, const std::vector<int64_t> &shape) const;
   Status addOnnx(const std::string &path);
   Status addPt2(const std::string &path);
 

@@ -120,6 +120,16 @@ private:
   Status exportWeights(int index);
   Status exportFiles(int index, const std::vector<RankState> &views);
   Status exportFolders(int index, const std::vector<RankState> &views);
+  Status exportFolder(const std::vector<RankState> &views, const std::string &path, StateRole role) const;
+  Status exportAdapterFolder(int index, const std::vector<RankState> &views, const std::string &path,
+                             StateRole role) const;
+  struct ExportedFolder {
+    std::string path;
+    StateRole role;
+    bool isOfAdapters;
+  };
+  std::vector<ExportedFolder> exportedFolders() const;
+  Status checkExportedFolder(const std::string &path) const;
   Status exportOnly(int index);
   int64_t exportedStep() const;
   bool exportsMerged() const;

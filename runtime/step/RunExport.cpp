@@ -14,6 +14,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -41,7 +42,7 @@ Status Run::exportWeights(int index) {
     log::warn("the final weights are those of step {}: no later one changed them", exportedStep() - skipped);
   if (!options.exportHf.empty())
     TESSERA_RETURN_IF_ERROR(exportFolders(index, views));
-  if (options.exportHf.empty() || !options.exportPath.empty() || (options.exportLora == "both" && !options.exportOnly))
+  if (options.exportHf.empty() || !options.exportPath.empty())
     TESSERA_RETURN_IF_ERROR(exportFiles(index, views));
   return Status::ok();
 }
@@ -64,16 +65,16 @@ Status Run::exportFiles(int index, const std::vector<RankState> &views) {
     log::warn(
         "files of adapters have no buffers, which the model has changed: '--export-lora both' writes them with the "
         "merged weights");
-  const AdapterFolder asFolder{WeightMap::of(*artifact), likeFolder(), metadata};
+  const std::string like = likeFolder();
+  const AdapterFolder asFolder{WeightMap::of(*artifact), like.empty() ? "" : absolutePath(like).string(), metadata};
   for (StateRole role : exportedRoles()) {
     const bool isAverage = role == StateRole::Average;
     const std::string file = isAverage ? averagePath(path) : path;
-    const bool isMergedElsewhere = !options.exportHf.empty() && options.exportPath.empty();
     if (adapters.empty())
       TESSERA_RETURN_IF_ERROR(exportParameters(file, all, metadata, role));
-    else if (exportsMerged() && !isMergedElsewhere)
+    else if (exportsMerged())
       TESSERA_RETURN_IF_ERROR(exportMerged(file, all, adapters, metadata, role));
-    if (!adapters.empty() && options.exportLora != "merged" && folder)
+    if (!adapters.empty() && options.exportLora != "merged" && options.exportHf.empty())
       TESSERA_RETURN_IF_ERROR(exportAdapters(folder->adapterFolder(isAverage), all, adapters, asFolder, role));
   }
   return Status::ok();
@@ -84,12 +85,23 @@ std::vector<StateRole> Run::exportedRoles() const {
                                 : std::vector{StateRole::Parameter};
 }
 
-/// The folder whose files an export has: what was asked for, or what the run began with.
+/// The folder whose files an export has: what was asked for, what the run begins with, or what the run that it
+/// continues began with. Empty: none.
 std::string Run::likeFolder() const {
   std::error_code error;
   if (!options.exportLike.empty())
     return options.exportLike;
-  return fs::is_directory(options.weights, error) ? options.weights : "";
+  std::string weights = options.weights;
+  if (weights.empty() && !options.resume.empty()) {
+    const fs::path resumed = absolutePath(options.resumesAuto() ? options.out : options.resume);
+    for (const fs::path &run : {resumed, resumed.parent_path().parent_path()})
+      if (weights.empty())
+        weights = RunFolder(run.string()).setting("weights");
+  }
+  if (fs::path(weights).extension() == ".safetensors" &&
+      fs::exists(fs::path(weights).parent_path() / "config.json", error))
+    weights = fs::path(weights).has_parent_path() ? fs::path(weights).parent_path().string() : ".";
+  return fs::is_directory(weights, error) ? weights : "";
 }
 
 ModelFolderOptions Run::folderOptions(const std::string &path) const {
@@ -104,31 +116,71 @@ ModelFolderOptions Run::folderOptions(const std::string &path) const {
   return made;
 }
 
-/// All processes write.
+/// All processes write. What is written may fail at the last moment: then the state is in a checkpoint.
 Status Run::exportFolders(int index, const std::vector<RankState> &views) {
-  const std::vector<Adapter> adapters = adaptersOf(*artifact);
-  TESSERA_RETURN_IF_ERROR(nonFinite[index].checkExport(describeNonFinite(views, /*states=*/false)));
-  for (StateRole role : exportedRoles()) {
-    const std::string path = role == StateRole::Average ? averagePath(options.exportHf) : options.exportHf;
-    const ModelFolderOptions made = folderOptions(path);
-    if (!adapters.empty() && !exportsMerged()) {
-      std::vector<std::string> storage;
-      TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, views, storage));
-      const AdapterFolder asFolder{WeightMap::of(*artifact), likeFolder(), {{"step", std::to_string(exportedStep())}}};
-      if (isRoot(index))
-        TESSERA_RETURN_IF_ERROR(exportAdapters(path, all, adapters, asFolder, role));
-    } else {
-      std::vector<AdapterProduct> products;
-      if (!adapters.empty()) {
-        TESSERA_ASSIGN_OR_RETURN(products, gatherProducts(made.peers, views, adapters, role));
-      }
-      TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(path));
-      TESSERA_RETURN_IF_ERROR(writeModelFolder(made, plan, views, role, products));
+  const Status finite = nonFinite[index].checkExport(describeNonFinite(views, /*states=*/false));
+  TESSERA_RETURN_IF_ERROR(agree(folderOptions(options.exportHf).peers, finite, "").status());
+  for (const auto &[path, role, isOfAdapters] : exportedFolders()) {
+    Status written = isOfAdapters ? exportAdapterFolder(index, views, path, role) : exportFolder(views, path, role);
+    if (!written.isOk() && !options.exportOnly && lastCheckpoint != options.steps) {
+      TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
+      TESSERA_RETURN_IF_ERROR(checkpoints->finish());
     }
+    if (!written.isOk() && !options.exportOnly)
+      return TESSERA_ERROR(IoError, written.message() +
+                                        "; the state is in the run's last checkpoint, of which --resume " +
+                                        options.out + " --export-only writes the weights");
+    TESSERA_RETURN_IF_ERROR(written);
     if (isRoot(index))
       std::printf("weights of step %lld: %s\n", static_cast<long long>(exportedStep()), path.c_str());
   }
   return Status::ok();
+}
+
+Status Run::exportFolder(const std::vector<RankState> &views, const std::string &path, StateRole role) const {
+  const std::vector<Adapter> adapters = adaptersOf(*artifact);
+  const ModelFolderOptions made = folderOptions(path);
+  std::vector<AdapterProduct> products;
+  if (!adapters.empty()) {
+    TESSERA_ASSIGN_OR_RETURN(products, gatherProducts(made.peers, views, adapters, role));
+  }
+  TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(path));
+  return writeModelFolder(made, plan, views, role, products);
+}
+
+/// For PEFT; rank 0 writes, and all fail or none.
+Status Run::exportAdapterFolder(int index, const std::vector<RankState> &views, const std::string &path,
+                                StateRole role) const {
+  std::vector<std::string> storage;
+  TESSERA_ASSIGN_OR_RETURN(std::vector<RankState> all, collectStates(index, views, storage));
+  const AdapterFolder asFolder{
+      WeightMap::of(*artifact), absolutePath(likeFolder()).string(), {{"step", std::to_string(exportedStep())}}};
+  Status written;
+  if (isRoot(index)) {
+    const std::string temporary = temporaryName(absolutePath(path).string());
+    written = exportAdapters(temporary, all, adaptersOf(*artifact), asFolder, role);
+    std::error_code error;
+    if (written.isOk())
+      fs::rename(temporary, path, error);
+    if (error)
+      written = systemError("make", path, error.value());
+    if (!written.isOk())
+      fs::remove_all(temporary, error);
+  }
+  return agree(folderOptions(path).peers, written, "").status();
+}
+
+/// What --export-hf makes: the model, or adapters for PEFT, or both; averages beside them.
+std::vector<Run::ExportedFolder> Run::exportedFolders() const {
+  std::vector<ExportedFolder> folders;
+  const bool hasAdapters = !adaptersOf(*artifact).empty();
+  for (StateRole role : exportedRoles()) {
+    const std::string path = role == StateRole::Average ? averagePath(options.exportHf) : options.exportHf;
+    folders.push_back({path, role, hasAdapters && !exportsMerged()});
+    if (hasAdapters && options.exportLora == "both")
+      folders.push_back({path + "-adapter", role, true});
+  }
+  return folders;
 }
 
 Result<ModelFolderPlan> Run::planFolder(const std::string &path) const {
@@ -136,6 +188,27 @@ Result<ModelFolderPlan> Run::planFolder(const std::string &path) const {
   for (const std::string &name : namesOf(adaptersOf(*artifact)))
     parameters.erase(name);
   return ModelFolderPlan::make(folderOptions(path), WeightMap::of(*artifact), parameters);
+}
+
+/// A place for a folder that nothing else of the run has.
+Status Run::checkExportedFolder(const std::string &path) const {
+  std::error_code error;
+  const fs::path made = absolutePath(path), parent = made.parent_path();
+  const std::string what = "--export-hf: '" + path + "'";
+  if (fs::exists(fs::symlink_status(made, error)))
+    return TESSERA_ERROR(InvalidArgument, what + " exists; remove it or name another folder");
+  if (fs::exists(parent / "latest", error) ||
+      (!options.out.empty() && parent == absolutePath(options.out) / "checkpoints"))
+    return TESSERA_ERROR(InvalidArgument, what + " is among checkpoints; name another folder");
+  const fs::path out = options.out.empty() ? fs::path() : absolutePath(options.out);
+  if (made == out || (!options.exportPath.empty() && made == absolutePath(options.exportPath)) ||
+      (parent == out && RunFolder::isOwnName(made.filename().string())))
+    return TESSERA_ERROR(InvalidArgument, what + " is what the run makes itself; name another folder");
+  if (parent != out && !fs::is_directory(parent, error))
+    return TESSERA_ERROR(InvalidArgument, "--export-hf: there is no folder '" + parent.string() + "'");
+  if (parent != out && access(parent.c_str(), W_OK) != 0)
+    return TESSERA_ERROR(InvalidArgument, "--export-hf: the folder '" + parent.string() + "' is not writable");
+  return Status::ok();
 }
 
 /// What can be known of it is known before the first step.
@@ -148,21 +221,16 @@ Status Run::checkFolderExport() const {
   const std::string like = likeFolder();
   std::error_code error;
   if (like.empty())
-    return TESSERA_ERROR(InvalidArgument,
-                         "--export-hf writes the files of a folder of Hugging Face's: --weights is none, so name one "
-                         "of this model by --export-like");
+    return TESSERA_ERROR(
+        InvalidArgument,
+        "--export-hf writes the files of a folder of Hugging Face's, and --weights names none: name one of "
+        "this model by --export-like");
   if (!fs::is_directory(like, error))
     return TESSERA_ERROR(NotFound, "--export-like: there is no folder '" + like + "'");
-  for (StateRole role : exportedRoles()) {
-    const std::string path = role == StateRole::Average ? averagePath(options.exportHf) : options.exportHf;
-    if (fs::exists(fs::symlink_status(path, error)))
-      return TESSERA_ERROR(InvalidArgument, "--export-hf: '" + path + "' exists; remove it or name another folder");
-    const fs::path parent = absolutePath(path).parent_path();
-    if (!fs::is_directory(parent, error))
-      return TESSERA_ERROR(InvalidArgument, "--export-hf: there is no folder '" + parent.string() + "'");
-  }
-  if (!adaptersOf(*artifact).empty() && !exportsMerged())
-    return Status::ok();
+  if (!options.exportDtype.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged")
+    return TESSERA_ERROR(InvalidArgument, "--export-dtype is of whole models; adapters are f32 (--export-lora merged)");
+  for (const ExportedFolder &exported : exportedFolders())
+    TESSERA_RETURN_IF_ERROR(checkExportedFolder(exported.path));
   TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(options.exportHf));
   std::string names;
   for (const std::string &name : plan.unknownCopies())

@@ -287,7 +287,8 @@ Status Run::checkNotAmongData() const {
     std::error_code error;
     if (options.trainsNothing() || !std::filesystem::is_directory(data, error))
       continue;
-    for (auto [flag, path] : {std::pair("--out", options.out), std::pair("--export", options.exportPath)})
+    for (auto [flag, path] : {std::pair("--out", options.out), std::pair("--export", options.exportPath),
+                              std::pair("--export-hf", options.exportHf)})
       if (!path.empty() && isWithin(path, data))
         return TESSERA_ERROR(InvalidArgument,
                              fmt::format("{}: '{}' lies in the folder of the data, '{}', and what the run "

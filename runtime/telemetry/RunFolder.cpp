@@ -61,7 +61,7 @@ void RunFolder::removeTraces() const {
     const bool isTrace = name == "trace.json" || (name.starts_with("trace-") && name.ends_with(".json") &&
                                                   name.find_first_not_of("0123456789", 6) == name.size() - 5);
     std::error_code ignored;
-    if (isTrace)
+    if (isTrace && entry->is_regular_file(ignored))
       fs::remove(entry->path(), ignored);
   }
 }
@@ -98,6 +98,23 @@ static Json readRunInfo(const std::string &path) {
   std::ifstream stream = openRecords(path);
   Json json = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
+}
+
+std::string RunFolder::setting(const std::string &flag) const {
+  const Json json = readRunInfo(runPath());
+  const auto settings = json.find("settings");
+  if (settings == json.end() || !settings->is_object())
+    return "";
+  const auto found = settings->find(flag);
+  return found != settings->end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool RunFolder::isOwnName(const std::string &name) {
+  for (const char *own : {"run.json", "metrics.jsonl", "memory.json", "lease", "checkpoints", "tensorboard", "adapter",
+                          "adapter-average", "model.safetensors", "model-average.safetensors", "trace.json"})
+    if (name == own)
+      return true;
+  return name.starts_with("trace-") || name.starts_with("dump-");
 }
 
 std::string RunFolder::findRecordsOfOthers() const {

@@ -69,6 +69,10 @@ public:
   std::string adapterFolder(bool isAverage) const { return root + (isAverage ? "/adapter-average" : "/adapter"); }
   std::string modelPath() const { return root + "/model.safetensors"; }
 
+  /// Whether a run writes a file or folder of this name into its folder.
+  static bool isOwnName(const std::string &name);
+  /// What run.json says was given for a flag; empty if nothing.
+  std::string setting(const std::string &flag) const;
   static std::string fingerprintOf(const Artifact &artifact);
   /// Of a run that was resumed with what the runs before it say of themselves (`earlier`).
   Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;

@@ -3,6 +3,7 @@
 usage: hugging_face_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
 """
 
+import fcntl
 import glob
 import json
 import math
@@ -169,6 +170,16 @@ def types_and_checkpoints(test, folder):
         test.assertEqual({tensor.dtype for tensors in read_files(out).values() for tensor in tensors.values()}, {torch.float32})
         with open(os.path.join(out, "config.json")) as file:
             test.assertEqual(json.load(file)["dtype"], "float32")
+    # The run remembers the folder; what a process that was killed has left beside goes, and what another one writes does not.
+    left, other = (os.path.join(folder, f"again.tmp-0123456789abcdef-{number}") for number in (1, 2))
+    for each in (left, other):
+        os.mkdir(each)
+        open(os.path.join(each, ".writing"), "w").close()
+    with open(os.path.join(other, ".writing")) as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        finish(test, run(artifact, "--export-only", "--resume", os.path.join(folder, "run"), "--export-hf", os.path.join(folder, "again")))
+        test.assertEqual([os.path.exists(each) for each in (left, other)], [False, True])
+    test.assertEqual(sorted(os.listdir(os.path.join(folder, "again"))), sorted(os.listdir(source)))
     last, before, half = (read_files(os.path.join(folder, name))["model.safetensors"] for name in ("at-2", "at-1", "out"))
     name = "model.layers.0.mlp.up_proj.weight"
     test.assertFalse(torch.equal(last[name], before[name]))
@@ -235,6 +246,16 @@ def adapters(test, folder):
             tensor = tensor + 2 * pairs[f"{module}.lora_B.weight"] @ pairs[f"{module}.lora_A.weight"]
         test.assertLess((merged[name] - tensor).abs().max().item(), 1e-6, name)
     test.assertFalse(torch.equal(merged["model.layers.0.mlp.up_proj.weight"], base["model.layers.0.mlp.up_proj.weight"]))
+    both = os.path.join(folder, "c", "both")  # in the run's own folder, which is made
+    finish(test, run(artifact, *words, "--out", os.path.join(folder, "c"), "--export-hf", both, "--export-lora", "both"))
+    test.assertEqual(sorted(os.listdir(both + "-adapter")), ["adapter_config.json", "adapter_model.safetensors"])
+    test.assertTrue(all(torch.equal(tensor, merged[name]) for file in read_files(both).values() for name, tensor in file.items()))
+    made("gpt2").save_pretrained(os.path.join(folder, "other"))
+    for problem, flags in (("--export-dtype is of whole models", ["--export-dtype", "bf16"]),
+                           ("is not one of this model", ["--export-like", os.path.join(folder, "other")])):
+        refused = run(artifact, *words, "--out", os.path.join(folder, "d"), "--export-hf", os.path.join(folder, "no"), *flags)
+        test.assertIn(problem, refused.communicate(timeout=60)[0])
+        test.assertEqual(refused.returncode, 1)
 
 
 @case
@@ -253,6 +274,9 @@ def folders_that_do_not_fit(test, folder):
             test.assertEqual(process.returncode, 1, output)
             test.assertIn(words, output)
             test.assertFalse(os.path.exists(os.path.join(folder, "out")))
+    refused("is what the run makes itself", "--weights", source, "--export-hf", os.path.join(folder, "run"))
+    refused("is what the run makes itself", "--weights", source, "--export-hf", os.path.join(folder, "run", "metrics.jsonl"))
+    refused("is among checkpoints", "--weights", source, "--export-hf", os.path.join(folder, "run", "checkpoints", "ckpt-9"))
     out = ["--export-hf", os.path.join(folder, "out")]
     refused("do not fit the program; missing: ", "--weights", os.path.join(folder, "other"))
     refused("is not one of this model: it has no tensor for ", "--weights", source, *out, "--export-like", os.path.join(folder, "other"))

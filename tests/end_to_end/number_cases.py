@@ -52,6 +52,21 @@ def norms_of_long_batches(test, folder):
 
 
 @case
+def nearest_pixels_of_uneven_sizes(test, folder):
+    """Along two dimensions whose elements are repeated now so often, now otherwise."""
+    class Resized(torch.nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.layer, self.size = torch.nn.Conv2d(2, 3, 1), size
+
+        def forward(self, x):
+            return torch.nn.functional.interpolate(self.layer(x), size=self.size, mode="nearest").square().mean()
+    for before, after in (((33, 33), (100, 100)), ((30, 40), (99, 130)), ((65, 33), (20, 31)), ((7, 5), (16, 12))):
+        with test.subTest(before=before, after=after):
+            test.assertTrue(tessera.verify(Resized(after), (torch.randn(2, 2, *before),), loss="output:output", steps=1).same)
+
+
+@case
 def inputs_of_half_precision(test, folder):
     class Halves(torch.nn.Module):
         def __init__(self):

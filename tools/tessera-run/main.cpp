@@ -283,6 +283,32 @@ int main(int argc, char **argv) {
       return tessera::failUsage(app, std::string(name) + " is required, " + what +
                                          (std::string_view(name) == "--data" ? wantedBy(options.artifact) : ""));
 
+  if (options.exportOnly)
+    for (const char *name : {"--data",
+                             "--out",
+                             "--steps",
+                             "--seed",
+                             "--weights",
+                             "--weights-partial",
+                             "--model-file",
+                             "--lr",
+                             "--min-lr",
+                             "--warmup",
+                             "--schedule",
+                             "--decay-steps",
+                             "--decay-curve",
+                             "--export",
+                             "--checkpoint-every",
+                             "--keep",
+                             "--check-replicas",
+                             "--take-over",
+                             "--eval-data",
+                             "--dump",
+                             "--trace-steps",
+                             "--memory-snapshot",
+                             "--tensorboard"})
+      if (app.count(name) > 0)
+        return tessera::failUsage(app, std::string(name) + " has no meaning with --export-only, which trains nothing");
   if (!partial.empty()) {
     auto regex = std::make_shared<re2::RE2>(partial, re2::RE2::Quiet);
     if (!regex->ok())

@@ -40,6 +40,8 @@ TRAIN = {
     "decay_steps": ("--decay-steps", INTEGER), "decay_curve": ("--decay-curve", TEXT),
     "on_nonfinite": ("--on-nonfinite", TEXT), "resume": ("--resume", TEXT), "model_file": ("--model-file", TEXT), "checkpoint_every": ("--checkpoint-every", INTEGER),
     "keep": ("--keep", INTEGER), "check_replicas": ("--check-replicas", INTEGER), "take_over": ("--take-over", SWITCH),
+    "weights_partial": ("--weights-partial", TEXT), "export_hf": ("--export-hf", TEXT), "export_like": ("--export-like", TEXT),
+    "export_dtype": ("--export-dtype", TEXT),
     "export": ("--export", TEXT), "export_lora": ("--export-lora", TEXT), "no_export": ("--no-export", SWITCH),
     "eval_data": ("--eval-data", TEXT), "eval_every": ("--eval-every", INTEGER), "eval_batches": ("--eval-batches", INTEGER),
     "order": ("--order", TEXT), "text_field": ("--text-field", TEXT), "token_bytes": ("--token-bytes", INTEGER),

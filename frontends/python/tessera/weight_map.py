@@ -122,17 +122,18 @@ def check_whole(name, shape, pieces):
 
 
 def weight_files(folder):
-    """The .safetensors files of a folder that hold its model: those of its index, else model.safetensors, else all. Raises
+    """The .safetensors files of a folder that hold its model: model.safetensors, else those of its index, else all. Raises
     ExportError."""
-    index = os.path.join(folder, "model.safetensors.index.json")
+    index, single = (os.path.join(folder, name) for name in ("model.safetensors.index.json", "model.safetensors"))
+    if os.path.exists(single):
+        return [single]
     if os.path.exists(index):
         try:
             with open(index, encoding="utf-8") as file:
                 return sorted({os.path.join(folder, name) for name in json.load(file)["weight_map"].values()})
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as why:
             raise ExportError(f"{index}: not an index of weights ({type(why).__name__}: {why})") from why
-    single = os.path.join(folder, "model.safetensors")
-    return [single] if os.path.exists(single) else sorted(glob.glob(os.path.join(glob.escape(folder), "*.safetensors")))
+    return sorted(glob.glob(os.path.join(glob.escape(folder), "*.safetensors")))
 
 
 def read_headers(folder):

@@ -346,3 +346,48 @@ func.func @scaling(%x: tensor<2x16xf32> {train.role = "input", train.name = "x"}
   %y = train.tanh %0 : tensor<2x32xf32>
   return %y : tensor<2x32xf32>
 }
+
+// -----
+
+// A scale of each channel, of statistics and a parameter, is read in many places, and stays f32; what it scales is kept in
+// bf16.
+// CHECK-LABEL: func.func @scale_of_channels
+// CHECK: %[[RSTD:.*]] = train.rsqrt
+// CHECK: %[[SCALE:.*]] = train.mul %[[RSTD]], %{{.*}} : tensor<4xf32>
+// CHECK-NEXT: train.broadcast %[[SCALE]] {{.*}} : (tensor<4xf32>) -> tensor<64x4xf32>
+func.func @scale_of_channels(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<64x4xf32> {train.role = "input"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<64x4xf32>) {
+  %square = train.mul %x, %x : tensor<64x4xf32>
+  %sum = train.reduce sum, %square {dimensions = array<i64: 0>} : (tensor<64x4xf32>) -> tensor<4xf32>
+  %rstd = train.rsqrt %sum : tensor<4xf32>
+  %scale = train.mul %rstd, %w : tensor<4xf32>
+  %each = train.broadcast %scale {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<64x4xf32>
+  %y = train.mul %x, %each : tensor<64x4xf32>
+  %loss = train.reduce sum, %y {dimensions = array<i64: 0, 1>} : (tensor<64x4xf32>) -> tensor<f32>
+  %back = train.mul %y, %each {train.backward} : tensor<64x4xf32>
+  return %loss, %back : tensor<f32>, tensor<64x4xf32>
+}
+
+// -----
+
+// What is kept of values whose distance from their mean the backward pass reads are the values: distances that were rounded
+// would err by the same between two powers of two.
+// CHECK-LABEL: func.func @centred
+// CHECK: %[[KEPT:.*]] = train.convert %{{.*}} : (tensor<64x4xf32>) -> tensor<64x4xbf16>
+// CHECK: %[[WIDE:.*]] = train.convert %[[KEPT]] : (tensor<64x4xbf16>) -> tensor<64x4xf32>
+// CHECK: %[[CENTRED:.*]] = train.sub %{{.*}}, %{{.*}} : tensor<64x4xf32>
+// CHECK-NEXT: %[[SQUARE:.*]] = train.mul %[[CENTRED]], %[[CENTRED]] : tensor<64x4xf32>
+// CHECK: train.mul %{{.*}}, %[[CENTRED]] {train.backward} : tensor<64x4xf32>
+func.func @centred(%w: tensor<4xf32> {train.role = "param", train.name = "w"}, %x: tensor<64x4xf32> {train.role = "input"})
+    -> (tensor<f32> {train.role = "loss"}, tensor<64x4xf32>) {
+  %each = train.broadcast %w {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<64x4xf32>
+  %h = train.mul %x, %each : tensor<64x4xf32>
+  %sum = train.reduce sum, %h {dimensions = array<i64: 0>} : (tensor<64x4xf32>) -> tensor<4xf32>
+  %mean = train.broadcast %sum {broadcast_dimensions = array<i64: 1>} : (tensor<4xf32>) -> tensor<64x4xf32>
+  %centred = train.sub %h, %mean : tensor<64x4xf32>
+  %square = train.mul %centred, %centred : tensor<64x4xf32>
+  %loss = train.reduce sum, %square {dimensions = array<i64: 0, 1>} : (tensor<64x4xf32>) -> tensor<f32>
+  %two = train.broadcast %loss {broadcast_dimensions = array<i64>, train.backward} : (tensor<f32>) -> tensor<64x4xf32>
+  %back = train.mul %two, %centred {train.backward} : tensor<64x4xf32>
+  return %loss, %back : tensor<f32>, tensor<64x4xf32>
+}
