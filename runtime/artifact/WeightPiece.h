@@ -41,8 +41,8 @@ struct WeightPiece {
   int64_t elements() const;
   /// Whether it is the whole of a parameter of this shape, in its order.
   bool isWhole(const std::vector<int64_t> &parameter) const;
-  /// What keeps it from being elements of a parameter of so many: "ends outside the parameter". Empty: nothing. The
-  /// other functions may be called of a piece that passes.
+  /// Why it does not fit a parameter of `parameterElements` elements: "ends outside the parameter". Empty: it fits. The
+  /// other functions need a piece that fits.
   std::string check(int64_t parameterElements) const;
 
   using RunFunction = std::function<Status(const PieceRun &)>;

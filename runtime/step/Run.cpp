@@ -218,7 +218,7 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   for (const std::string &blob : reports) {
     RankReport rank = RankReport::fromBlob(blob);
     double host = std::max(0.0, rank.seconds - rank.dataWait - rank.times.compute - rank.times.exposed);
-    // A rank that began before rank 0 did, which was at a checkpoint, waited for it: that is no part of this step.
+    // The wait of a rank that began before rank 0, which was at a checkpoint, is outside the step.
     double early = std::max(0.0, rank.seconds - seconds);
     for (double *part : {&host, &rank.times.exposed}) {
       const double cut = std::min(early, *part);

@@ -116,7 +116,7 @@ private:
   Status evaluateOnly(int index);
 
   // RunExport.cpp
-  Status checkFolderExport() const;
+  Status checkFolderExport();
   Status exportWeights(int index);
   Status exportFiles(int index, const std::vector<RankState> &views);
   Status exportFolders(int index, const std::vector<RankState> &views);
@@ -129,6 +129,7 @@ private:
     bool isOfAdapters;
   };
   std::vector<ExportedFolder> exportedFolders() const;
+  bool isAlreadyExported(const std::string &path) const;
   Status checkExportedFolder(const std::string &path) const;
   Status exportOnly(int index);
   int64_t exportedStep() const;
@@ -194,6 +195,7 @@ private:
   std::unique_ptr<Lease> lease; ///< of the folder; the process of rank 0 has it
   std::mutex leaseMutex;        ///< of `lease` and `isReleased` while the run may still be opening
   bool isReleased = false;
+  bool isStartedAgain = false; ///< although it had ended; known before its records begin anew
   std::optional<StepDump> dump;
   std::optional<Replicas> replicas;
   std::unique_ptr<Evaluation> evaluation;

@@ -121,6 +121,12 @@ Status Run::exportFolders(int index, const std::vector<RankState> &views) {
   const Status finite = nonFinite[index].checkExport(describeNonFinite(views, /*states=*/false));
   TESSERA_RETURN_IF_ERROR(agree(folderOptions(options.exportHf).peers, finite, "").status());
   for (const auto &[path, role, isOfAdapters] : exportedFolders()) {
+    if (isAlreadyExported(path)) {
+      if (isRoot(index))
+        std::printf("weights of step %lld: %s, as the run before left it\n", static_cast<long long>(exportedStep()),
+                    path.c_str());
+      continue;
+    }
     Status written = isOfAdapters ? exportAdapterFolder(index, views, path, role) : exportFolder(views, path, role);
     if (!written.isOk() && !options.exportOnly && lastCheckpoint != options.steps) {
       TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
@@ -190,11 +196,19 @@ Result<ModelFolderPlan> Run::planFolder(const std::string &path) const {
   return ModelFolderPlan::make(folderOptions(path), WeightMap::of(*artifact), parameters);
 }
 
+/// Whether a run that ended as it should have has left the folder, and a script has started it again.
+bool Run::isAlreadyExported(const std::string &path) const {
+  std::error_code error;
+  return isStartedAgain && fs::is_directory(path, error);
+}
+
 /// A place for a folder that nothing else of the run has.
 Status Run::checkExportedFolder(const std::string &path) const {
   std::error_code error;
   const fs::path made = absolutePath(path), parent = made.parent_path();
   const std::string what = "--export-hf: '" + path + "'";
+  if (isAlreadyExported(path))
+    return Status::ok();
   if (fs::exists(fs::symlink_status(made, error)))
     return TESSERA_ERROR(InvalidArgument, what + " exists; remove it or name another folder");
   if (fs::exists(parent / "latest", error) ||
@@ -212,7 +226,7 @@ Status Run::checkExportedFolder(const std::string &path) const {
 }
 
 /// What can be known of it is known before the first step.
-Status Run::checkFolderExport() const {
+Status Run::checkFolderExport() {
   if (options.exportHf.empty()) {
     if (!options.exportDtype.empty() || !options.exportLike.empty())
       return TESSERA_ERROR(InvalidArgument, "--export-dtype and --export-like are of --export-hf");
@@ -229,6 +243,7 @@ Status Run::checkFolderExport() const {
     return TESSERA_ERROR(NotFound, "--export-like: there is no folder '" + like + "'");
   if (!options.exportDtype.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged")
     return TESSERA_ERROR(InvalidArgument, "--export-dtype is of whole models; adapters are f32 (--export-lora merged)");
+  isStartedAgain = options.resumesAuto() && RunFolder(options.out).finishedStep() == options.steps;
   for (const ExportedFolder &exported : exportedFolders())
     TESSERA_RETURN_IF_ERROR(checkExportedFolder(exported.path));
   TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(options.exportHf));

@@ -81,6 +81,17 @@ class ToolTest(unittest.TestCase):
         self.assertRegex(output, message)
         return output
 
+    def check_cases(self, script, timeout=900, **environment):
+        """Runs a file of cases of this folder in the Python that has torch (torch_cases.py); each is a subtest."""
+        done = subprocess.run([TORCH_PYTHON, os.path.join(ROOT, "tests", "end_to_end", script), self.folder], capture_output=True,
+                              text=True, timeout=timeout, env=with_package() | environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        results = json.loads(done.stdout.splitlines()[-1])
+        self.assertTrue(results)
+        for name, problem in results.items():
+            with self.subTest(name):
+                self.assertIsNone(problem)
+
     def metrics(self, run):
         """The step records of a run folder, in order."""
         with open(os.path.join(self.folder, run, "metrics.jsonl")) as file:

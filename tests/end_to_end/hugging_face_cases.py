@@ -11,14 +11,11 @@ import os
 import random
 import socket
 import subprocess
-import sys
-import tempfile
-import traceback
-import unittest
 
 import numpy
 import tessera
 import torch
+import torch_cases
 import transformers
 from tessera import targets, tools, weight_map
 from tessera.rearranged import NotMoved, Rearranged
@@ -160,6 +157,10 @@ def types_and_checkpoints(test, folder):
     tessera.compile(path, artifact, batch=4, seq=SEQUENCE, mesh={"shard": 2}, strategy="zero3", ema=0.9)
     finish(test, run(artifact, "--data", os.path.join(folder, "data.npz"), "--steps", 2, "--weights", source, "--checkpoint-every", 1,
                      "--out", os.path.join(folder, "run"), "--export-hf", os.path.join(folder, "out")))
+    # Started again by a script, with nothing left to do.
+    output = finish(test, run(artifact, "--data", os.path.join(folder, "data.npz"), "--steps", 2, "--weights", source, "--resume", "auto",
+                              "--checkpoint-every", 1, "--out", os.path.join(folder, "run"), "--export-hf", os.path.join(folder, "out")))
+    test.assertIn("out, as the run before left it", output)
     for name in ("out", "out-average"):
         loaded = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(folder, name), dtype="auto")
         test.assertEqual(loaded.dtype, torch.bfloat16)
@@ -373,19 +374,5 @@ def rearranged_tensors(test, folder):
             wrong(Rearranged.of("x", (2, 3)))
 
 
-def main():
-    results = {}
-    for name, function in CASES.items():
-        test = unittest.TestCase()
-        with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
-            try:
-                torch.manual_seed(0)
-                function(test, folder)
-                results[name] = None
-            except Exception:
-                results[name] = traceback.format_exc()
-    print(json.dumps(results))
-
-
 if __name__ == "__main__":
-    main()
+    torch_cases.run(CASES)

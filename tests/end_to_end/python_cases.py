@@ -4,10 +4,7 @@ usage: python_cases.py FOLDER     prints {case: what went wrong, or null} as its
 """
 
 import contextlib
-import json
 import os
-import sys
-import traceback
 import unittest
 import unittest.mock
 import warnings
@@ -19,6 +16,7 @@ import numpy
 import tessera
 import torch
 import torch.nn.utils.prune
+import torch_cases
 from program_cases import CASES, IS_OLD, case, example, refused
 from torch.utils.checkpoint import checkpoint
 
@@ -387,20 +385,5 @@ def without_weights(test, folder):
         test.assertIn("memory of one rank", str(tessera.report(path, batch=4)))
 
 
-def main():
-    torch.set_num_threads(1)
-    results = {}
-    for name, function in CASES.items():
-        folder = os.path.join(sys.argv[1], name)
-        os.mkdir(folder)
-        torch.manual_seed(0)
-        try:
-            function(unittest.TestCase(), folder)
-            results[name] = None
-        except Exception:  # the test says what
-            results[name] = traceback.format_exc()
-    print(json.dumps(results))
-
-
 if __name__ == "__main__":
-    main()
+    torch_cases.run(CASES)

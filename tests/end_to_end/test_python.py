@@ -2,7 +2,6 @@
 (python3, or the one that TESSERA_TORCH_PYTHON names), programs exported, saved, checked and trained."""
 
 import io
-import json
 import os
 import re
 import signal
@@ -14,7 +13,7 @@ import unittest
 from unittest import mock
 
 import numpy as np
-from harness import BIN, MODELS, ROOT, TORCH_PYTHON, ToolTest, torch_has, with_package
+from harness import BIN, MODELS, ToolTest, torch_has, with_package
 
 import tessera
 from tessera import options, tools
@@ -22,7 +21,6 @@ from tessera.progress import Progress
 from tessera.run import Run
 
 MODEL = os.path.join(MODELS, "mlp.dynamo18.onnx")
-CASES = os.path.join(ROOT, "tests", "end_to_end", "python_cases.py")
 
 
 class Flags(unittest.TestCase):
@@ -172,13 +170,7 @@ class Programs(ToolTest):
     """python_cases.py runs in the Python that has torch."""
 
     def test_programs(self):
-        done = subprocess.run([TORCH_PYTHON, CASES, self.folder], capture_output=True, text=True, timeout=900, env=with_package())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        results = json.loads(done.stdout.splitlines()[-1])
-        self.assertTrue(results)
-        for name, problem in results.items():
-            with self.subTest(name):
-                self.assertIsNone(problem)
+        self.check_cases("python_cases.py")
 
 
 if __name__ == "__main__":
