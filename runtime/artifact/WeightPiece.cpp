@@ -105,7 +105,7 @@ private:
     }
     const int64_t stride = piece.strides[loop];
     int64_t from = 0, to = piece.sizes[loop];
-    if (stride > 0) { // skips what ends before, and stops at what begins behind
+    if (stride > 0 && to > 1) { // skips what ends before, and stops at what begins behind
       from = std::clamp<int64_t>((first - inParameter - extents[loop + 1]) / stride, 0, to);
       to = std::min(to, (last - inParameter + stride - 1) / stride);
     }

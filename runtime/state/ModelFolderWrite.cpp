@@ -132,6 +132,8 @@ private:
     }));
     std::sort(runs.begin(), runs.end(), [](const Run &a, const Run &b) { return a.inTensor < b.inTensor; });
     const PlannedTensor &tensor = plan.files()[place.file].tensors[place.tensor];
+    if (isInteger(view.modelDtype) != isInteger(*tensor.dtype))
+      return TESSERA_ERROR(InvalidArgument, "'" + tensor.name + "' is of type " + tensor.typeName + " in the folder");
     Writer writer(*files[place.file]);
     const auto product = byParameter.find(segment.name);
     for (const Run &run : runs)

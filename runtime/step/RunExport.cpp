@@ -150,8 +150,9 @@ Status Run::exportFolder(const std::vector<RankState> &views, const std::string 
   if (!adapters.empty()) {
     TESSERA_ASSIGN_OR_RETURN(products, gatherProducts(made.peers, views, adapters, role));
   }
-  TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(path));
-  return writeModelFolder(made, plan, views, role, products);
+  const Result<ModelFolderPlan> plan = planFolder(path);
+  TESSERA_RETURN_IF_ERROR(agree(made.peers, plan.status(), "").status());
+  return writeModelFolder(made, *plan, views, role, products);
 }
 
 /// For PEFT; rank 0 writes, and all fail or none.
@@ -166,6 +167,8 @@ Status Run::exportAdapterFolder(int index, const std::vector<RankState> &views, 
     const std::string temporary = temporaryName(absolutePath(path).string());
     written = exportAdapters(temporary, all, adaptersOf(*artifact), asFolder, role);
     std::error_code error;
+    if (written.isOk() && lease)
+      written = lease->check();
     if (written.isOk())
       fs::rename(temporary, path, error);
     if (error)
