@@ -126,7 +126,8 @@ LogicalResult InputDims::addSymbol(const Input &input, size_t dim) {
   return error() << "'" << found.file.symbol << "' counts " << countedBy(entry->second.role) << " as "
                  << entry->second.where << " and " << countedBy(found.role) << " as " << where
                  << "; say what the dimensions of '" << input.name << "' count with --dim-role " << input.name
-                 << ":<dimension>=<batch|sequence|none>";
+                 << ":<dimension>=<batch|sequence|none>, or, if the example of the export had as many samples as "
+                    "positions, export it with another number of samples";
 }
 
 /// Without a word about it, --batch binds dimension 0 and --seq dimension 1, unless --dim-role says of another

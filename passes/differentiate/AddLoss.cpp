@@ -58,6 +58,8 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   else
     error << "the model has no output '" << name << "'";
   error << "; its outputs are " << (names.empty() ? "not named" : names);
+  if (name.empty())
+    error << "; let the model return the logits alone or under the name 'logits', or its loss (--loss output:<name>)";
   return error;
 }
 
@@ -138,6 +140,10 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   if (dims->back() == DimRole::Sample)
     return func.emitError() << "cross-entropy needs logits of shape [batch…, classes], got " << type
                             << ", whose last dimension counts samples";
+  if (shape.back() == 1)
+    return func.emitError()
+           << "the cross-entropy of one class is always 0, and the logits are " << type
+           << ": --loss mse for numbers, or a binary cross-entropy in the model (--loss output:<name>)";
   if (!(labelSmoothing >= 0.0 && labelSmoothing <= 1.0))
     return func.emitError() << "label-smoothing must lie in [0, 1], got " << double(labelSmoothing);
 

@@ -109,7 +109,11 @@ static std::string mismatch(const BatchSpec &spec, const ArrayEntry &array, int6
   if (array.shape.size() != wanted.size() + leading ||
       !std::equal(wanted.begin(), wanted.end(), array.shape.begin() + static_cast<std::ptrdiff_t>(leading)))
     return "has shape " + shapeToString(array.shape) + ", expected " +
-           (spec.isShared() ? "" : "a leading axis of samples and then ") + shapeToString(wanted);
+           (spec.isShared() ? "" : "a leading axis of samples and then ") + shapeToString(wanted) +
+           (spec.role == artifact::BatchRole::Target && isInteger(spec.dtype) && wanted.size() > 1
+                ? " (that of the logits without their last dimension, which counts classes; a model where dimension 1 "
+                  "counts them returns logits.movedim(1, -1))"
+                : "");
   if (!canConvert(array.dtype, spec.dtype))
     return "has type " + std::string(safetensorsName(array.dtype)) + ", expected " +
            std::string(safetensorsName(spec.dtype));

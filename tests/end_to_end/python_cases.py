@@ -163,6 +163,49 @@ def what_hooks_compute(test, folder):
                 test.assertIs(getattr(net.first, name), value)
 
 
+class Shared(torch.nn.Module):
+    """Reads what all samples share: positions, a mask, a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places, self.out = torch.nn.Embedding(11, 8), torch.nn.Embedding(6, 8), torch.nn.Linear(8, 11)
+
+    def forward(self, tokens, places, mask, temperature):
+        h = self.tokens(tokens) + self.places(places)
+        h = torch.nn.functional.scaled_dot_product_attention(h, h, h, attn_mask=mask)
+        return self.out(h) / temperature
+
+
+class Pair(torch.nn.Module):
+    """An encoder and a decoder, whose inputs have lengths of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = torch.nn.Embedding(13, 8)
+        self.both = torch.nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+        self.out = torch.nn.Linear(8, 13)
+
+    def forward(self, source, target):
+        return self.out(self.both(self.tokens(source), self.tokens(target)))
+
+
+@case
+def inputs_that_samples_share_are_compared(test, folder):
+    shared = torch.randint(11, (3, 6)), torch.arange(6), torch.ones(6, 6, dtype=torch.bool).tril(), torch.tensor(2.0)
+    for via in ("pt2", "onnx"):
+        for options in ({}, {"mesh": {"shard": 3}, "strategy": "zero3"}):
+            test.assertTrue(tessera.verify(Shared(), shared, steps=2, via=via, **options).same, via)
+    four = torch.randint(11, (4, 6)), *shared[1:]
+    test.assertTrue(tessera.verify(Shared(), four, steps=2, accumulate=2).same)
+
+
+@case
+def inputs_of_several_lengths_are_compared(test, folder):
+    inputs = torch.randint(13, (3, 6)), torch.randint(13, (3, 5))
+    for via in ("pt2", "onnx"):
+        test.assertTrue(tessera.verify(Pair(), inputs, steps=2, via=via).same, via)
+
+
 @case
 def the_module_is_as_before(test, folder):
     net = Net()

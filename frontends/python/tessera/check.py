@@ -51,6 +51,7 @@ class Check:
     file: str = None      # the exported file
     outputs: list = None  # names of the module's results
     exporter: str = "unknown exporter"
+    symbols: "dict | None" = None  # of a program: {name of an open dimension other than the batch's: size in the example}
     padding: list = dataclasses.field(default_factory=list)  # tokens that take no gradient
     dropout: int = 0      # rates of modules that were set to 0
     dropout_in_code: int = 0  # calls with another rate, which are left out
@@ -66,8 +67,8 @@ class Check:
 
     @property
     def samples(self):
-        """Samples of one step: those of the example."""
-        return len(self.inputs[0])
+        """Samples of one step: those of the example's first tensor of any."""
+        return next((len(tensor) for tensor in self.inputs if tensor.dim()), 1)
 
     def export(self, exporter="auto", say=lambda text: None, dynamic=None):
         """Exports the model. exporter: of ONNX; dynamic: as `tessera.export` takes it, of programs."""
@@ -96,8 +97,11 @@ class Check:
             raise CannotCompare(
                 "model", f"{self.samples} samples in the example do not divide by --accumulate {accumulate}")
         flags = ["--batch", self.samples // accumulate]
-        times = {x.shape[1] for x, axes in zip(self.inputs, axes_of(self.inputs)) if 1 in axes}
-        return flags + (["--seq", times.pop()] if len(times) == 1 else [])
+        lengths = {axes[1]: tensor.shape[1] for tensor, axes in zip(self.inputs, axes_of(self.inputs)) if 1 in axes}
+        if len(lengths) == 1:
+            return flags + ["--seq", *lengths.values()]
+        sizes = self.symbols or lengths  # an ONNX file has the names of axes_of
+        return flags + [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
 
     def run(self, flags=(), name="run"):
         """Trains in Tessera with more flags for tessera-compile, and in PyTorch unless done before; returns the
@@ -114,8 +118,9 @@ class Check:
             flags = [*self.sizes(accumulate), *self.loss.flags(), *hyper_flags(), *flags]
             tools.compile_model(self.file, artifact, flags, self.timeout)
             batch = tools.batch_of(artifact)
-        if accumulate > 1:  # micro-batches are an axis of their own
-            batch = {name: entry | {"shape": entry["shape"][1:]} for name, entry in batch.items()}
+        for entry in batch.values():
+            if entry["dims"][:1] == ["micro_batch"]:  # an axis of its own
+                entry |= {"shape": entry["shape"][1:], "dims": entry["dims"][1:]}
         self.make_data(batch)
         want = self.reference(accumulate)
         with stage("run"):
@@ -167,6 +172,8 @@ class Check:
     def make_data(self, batch):
         """The arrays of the steps, once."""
         if self.data is None:
+            if not any("sample" in entry["dims"] for entry in batch.values()):
+                raise CannotCompare("compile", "no input has a dimension that counts samples")
             unknown = [entry for entry in batch if entry not in self.names and entry != "targets"]
             if unknown:
                 raise CannotCompare("compile", f"the file reads {', '.join(unknown)}, which the model does not have")
@@ -174,14 +181,17 @@ class Check:
                                            self.padding, self.seed, self.draw)
             numpy.savez(self.path("data.npz"), **self.data)
             for name, example in zip(self.names, self.inputs):  # an input that the graph does not read
-                if name not in self.data:
+                if name not in self.data and example.dim() and len(example) == self.samples:
                     self.data[name] = training.repeated(example, self.samples * self.steps)
+                elif name not in self.data:
+                    self.data[name] = example.detach().numpy()
+                    self.data.shared.add(name)
             self.notes += [f"all targets of a step are ignored: {name} is {self.loss.ignore_index} throughout"
                            for name, array in self.data.items() if array.dtype.kind == "i" and self.all_ignored(array)]
 
     def all_ignored(self, array):
         """Whether the samples of some step have nothing but the index that is ignored."""
-        return (array.reshape(self.steps, -1) == self.loss.ignore_index).all(1).any()
+        return array.size % self.steps == 0 and (array.reshape(self.steps, -1) == self.loss.ignore_index).all(1).any()
 
     def reference(self, accumulate=1):
         """PyTorch's Training, computed once. Raises CannotCompare if it fails or is not finite, or where rounding would

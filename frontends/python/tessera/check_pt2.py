@@ -55,6 +55,9 @@ def use_program(check, path):
 def take(check, made, path):
     """What a Check has to know of a Program."""
     check.file, check.names = path, list(made.inputs)
+    sizes = {name: size for tensor, example in zip(made.inputs.values(), check.inputs) for name, size in zip(tensor.shape, example.shape)}
+    samples = next((tensor.shape[0] for tensor in made.inputs.values() if tensor.shape), None)
+    check.symbols = {name: size for name, size in sizes.items() if str(name).isidentifier() and name != samples}
     check.outputs = leaf_names(made.program.call_spec.out_spec)
     check.random_calls = count_random_calls(made.program)
     check.exporter = f"torch.export, torch {torch.__version__.split('+')[0]}"

@@ -10,16 +10,19 @@ LEAST = 2  # of an open dimension: torch.export makes a constant of the sizes 0 
 
 
 def axes_of(tensors):
-    """The symbolic dimensions of the example inputs: [{axis: name}, …]. B is the batch, T the positions. An integer input of
-    samples and positions has them; one with a third dimension only beside such an input of as many positions: images and maps
-    of labels are no sequences."""
-    integers = [not tensor.is_floating_point() and not tensor.is_complex() for tensor in tensors]
-    lengths = {tensor.shape[1] for tensor, is_integer in zip(tensors, integers) if is_integer and tensor.dim() == 2}
+    """The symbolic dimensions of the example inputs: [{axis: name}, …]. B is the batch, of the inputs with as many samples as
+    the first; T the positions, where there are several lengths T, T2, T3, …. An integer input of samples and positions has
+    them; one with a third dimension only beside such an input of as many positions: images and maps of labels are no sequences."""
+    samples = next((len(tensor) for tensor in tensors if tensor.dim()), 0)
+    has_samples = [tensor.dim() > 0 and len(tensor) == samples for tensor in tensors]
+    integers = [mine and not tensor.is_floating_point() and not tensor.is_complex() for mine, tensor in zip(has_samples, tensors)]
+    lengths = list(dict.fromkeys(tensor.shape[1] for tensor, is_integer in zip(tensors, integers) if is_integer and tensor.dim() == 2))
+    names = {length: f"T{at + 1}" if at else "T" for at, length in enumerate(lengths)}
 
     def is_sequence(tensor):
-        return tensor.dim() == 2 or tensor.dim() == 3 and tensor.dtype != torch.uint8 and tensor.shape[1] in lengths
-    return [{0: "B", 1: "T"} if is_integer and is_sequence(tensor) else {0: "B"} if tensor.dim() else {}
-            for tensor, is_integer in zip(tensors, integers)]
+        return tensor.dim() == 2 or tensor.dim() == 3 and tensor.dtype != torch.uint8 and tensor.shape[1] in names
+    return [{0: "B", 1: names[tensor.shape[1]]} if is_integer and is_sequence(tensor) else {0: "B"} if mine else {}
+            for tensor, is_integer, mine in zip(tensors, integers, has_samples)]
 
 
 def by_parameter(model, entries):

@@ -57,14 +57,37 @@ def pick(result, outputs, name):
     return named[name or "logits"] if len(values) > 1 or name else values[0]
 
 
+class Samples(dict):
+    """{name: array or tensor} of samples along dimension 0. shared: names of what all samples share, of its own shape."""
+
+    def __init__(self, values=(), shared=()):
+        super().__init__(values)
+        self.shared = set(shared)
+
+    @property
+    def count(self):
+        return next(len(value) for name, value in self.items() if name not in self.shared)
+
+    def part(self, begin, end):
+        return Samples({name: value if name in self.shared else value[begin:end] for name, value in self.items()}, self.shared)
+
+    def mapped(self, function):
+        """With function(name, value) for each value."""
+        return Samples({name: function(name, value) for name, value in self.items()}, self.shared)
+
+
 def make_data(batch, inputs, names, loss, samples, special=(), seed=0, draw=True):
-    """Arrays of `samples` samples for what tools.batch_of says a step reads: integers below the bound of what they
+    """The Samples, `samples` of them, for what tools.batch_of says a step reads: integers below the bound of what they
     index, floats from a normal distribution, a tenth of the targets ignored. An integer input without a bound repeats
     the example's values (masks), and without `draw` every one does. Where equal integers have to lie side by side they
-    ascend. special: integers (padding) of which there are some in every step."""
+    ascend. What all samples share is the example's. special: integers (padding) of which there are some in every step."""
     generator = numpy.random.default_rng(seed)
-    examples, data = dict(zip(names, inputs)), {}
+    examples, data = dict(zip(names, inputs)), Samples()
     for name, entry in batch.items():
+        if "sample" not in entry["dims"]:
+            data[name] = examples[name].detach().numpy()
+            data.shared.add(name)
+            continue
         shape = (samples, *entry["shape"][1:])
         if entry["dtype"].startswith(("f", "bf")):
             data[name] = generator.standard_normal(shape).astype(FLOATS.get(entry["dtype"], numpy.float32))
@@ -124,7 +147,7 @@ def is_of_micro_batches(model, rows, names, loss, random, step):
 
 
 def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0, autocast=False):
-    """The loss of one step's samples, {name: tensor}, as Tessera defines it: that of the whole batch, but for what a model does
+    """The loss of one step's Samples of tensors, as Tessera defines it: that of the whole batch, but for what a model does
     with each of `accumulate` micro-batches by itself (is_of_micro_batches); then it is the sum over all of them, divided by
     how much counts in all. random: the TesseraRandom that gives the model its random numbers, of that step, counted from
     0; autocast: computes the model's outputs under torch.autocast in bfloat16. Attention is written out: PyTorch's fused
@@ -134,9 +157,9 @@ def loss_of(model, rows, names, outputs, loss, accumulate=1, random=None, step=0
         if accumulate > 1 and not is_of_micro_batches(model, rows, names, loss, random, step):
             accumulate = 1
     sums, counts = [], []
-    size = len(next(iter(rows.values()))) // accumulate
+    size = rows.count // accumulate
     for at in range(accumulate):
-        part = {name: tensor[at * size:(at + 1) * size] for name, tensor in rows.items()}
+        part = rows.part(at * size, (at + 1) * size)
         random.begin(step, at)
         with random, sdpa_kernel(SDPBackend.MATH), torch.autocast("cpu", torch.bfloat16) if autocast else contextlib.nullcontext():
             result = model(*(part[name] for name in names))
@@ -155,12 +178,12 @@ def is_bf16(value):
 def rows_of(data, inputs, names, step, size, dtype=None):
     """The tensors of one step, of the types of the example inputs."""
     types = {name: example.dtype for name, example in zip(names, inputs)}
-    rows = {}
-    for name, array in data.items():
-        tensor = torch.from_numpy(numpy.array(array[step * size:(step + 1) * size]))
+
+    def tensor_of(name, array):
+        tensor = torch.from_numpy(numpy.array(array))
         tensor = tensor.to(types.get(name, tensor.dtype))
-        rows[name] = tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
-    return rows
+        return tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
+    return data.part(step * size, (step + 1) * size).mapped(tensor_of)
 
 
 def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, random=None,
@@ -169,7 +192,7 @@ def reference(model, inputs, names, outputs, data, loss, steps, accumulate=1, ra
     names of the module's results; random: the TesseraRandom that gives the model its random numbers; epsilon: of AdamW;
     autocast: under torch.autocast in bfloat16; dtype: of the floats that the model reads, if not the example's."""
     trained = {name: entry[0] for name, entry in parameter_names(model).items() if entry[0].requires_grad}
-    size = len(next(iter(data.values()))) // steps
+    size = data.count // steps
     optimizer = torch.optim.AdamW(trained.values(), lr=HYPER["lr"], betas=(HYPER["beta1"], HYPER["beta2"]),
                                   eps=epsilon, weight_decay=HYPER["weight_decay"], foreach=False)
     losses, gradients, random = [], {}, random or TesseraRandom()

@@ -43,7 +43,7 @@ def twin_of(model, inputs, names, outputs, data, loss, steps, gradients, accumul
     difference from the one in float32, which has 29 bits less. PyTorch may have come near by luck: in float64 the same step from
     weights and inputs that are wrong by up to one rounding of float32 is a second measure. Where the gradient in float64 is 0
     but for rounding, the error is one rounding of the largest gradient at least, and that of a loss that is 0 one of the number 1."""
-    size = len(next(iter(data.values()))) // steps
+    size = data.count // steps
     is_wide = any(gradient.dtype == numpy.float64 for gradient in gradients.values())
     other, share, unit = other_type(is_wide)
 
@@ -60,7 +60,7 @@ def twin_of(model, inputs, names, outputs, data, loss, steps, gradients, accumul
                 for parameter in twin.parameters() if roundings else ():
                     if parameter.is_floating_point():
                         parameter.copy_(moved(parameter))
-            given = {name: moved(row) if roundings and row.is_floating_point() else row for name, row in rows.items()}
+            given = rows.mapped(lambda _, row: moved(row) if roundings and row.is_floating_point() else row)
             with FirstOfEqual():
                 total = loss_of(twin, given, names, outputs, loss, accumulate, TesseraRandom(list(kinds or [])))
                 total.backward()

@@ -72,3 +72,10 @@ func.func @classes_of_others(%x: tensor<2x8x8x5xf32> {train.role = "input", trai
     -> (tensor<2x8x8x5xf32> {train.role = "output", train.name = "y"}) {
   return %x : tensor<2x8x8x5xf32>
 }
+
+// -----
+
+// expected-error@+1 {{the cross-entropy of one class is always 0, and the logits are 'tensor<4x1xf32>': --loss mse for numbers}}
+func.func @one_class(%x: tensor<4x1xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x1xf32> {train.role = "output", train.name = "y"}) {
+  return %x : tensor<4x1xf32>
+}
