@@ -54,12 +54,17 @@ if [ "${#missing[@]}" -gt 0 ]; then
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
-# TensorBoard's reader, which checks event files in a test, is not among Debian's packages.
-if [ "$mode" != runtime ] && [ "$mode" != demo ] && [ ! -e .venv-tests/ready ]; then
-  if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q tensorboard==2.21.0; then
-    touch .venv-tests/ready
+# What tests compare with and Debian's packages lack: TensorBoard's reader, and the tokenizers and file formats of
+# `python -m tessera data`.
+packages_of_tests=(
+  tensorboard==2.21.0 transformers==5.24.0 tokenizers==0.23.3 jinja2==3.1.6 pyarrow==26.0.1 zstandard==0.25.0 tqdm==4.70.1
+)
+if [ "$mode" != runtime ] && [ "$mode" != demo ] &&
+  [ "$(cat .venv-tests/ready 2>/dev/null)" != "${packages_of_tests[*]}" ]; then
+  if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q "${packages_of_tests[@]}"; then
+    echo "${packages_of_tests[*]}" >.venv-tests/ready
   else
-    echo "setup: no TensorBoard from PyPI; the test that reads event files with it will be skipped" >&2
+    echo "setup: no packages from PyPI; the tests that compare with TensorBoard or transformers will be skipped" >&2
   fi
 fi
 

@@ -3,7 +3,6 @@
 #include "runtime/data/Loader.h"
 
 #include "runtime/base/Guard.h"
-#include "runtime/data/Permutation.h"
 
 #include <chrono>
 
@@ -11,7 +10,8 @@ namespace tessera {
 
 Loader::Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options)
     : source(std::move(source)), batchSpecs(std::move(specs)), rowsPerBatch(rowsPerStep(batchSpecs)), options(options),
-      wanted(options.part.elements), numSamples(this->source->samples()), given(options.position) {
+      wanted(options.part.elements), order(this->source->parts(), options.seed, options.shuffle),
+      given(options.position) {
   if (wanted.empty())
     for (const BatchSpec &spec : batchSpecs)
       wanted.push_back(rankElements(spec, {}));
@@ -41,11 +41,6 @@ Loader::~Loader() {
     thread.join();
 }
 
-uint64_t Loader::sampleAt(uint64_t position) const {
-  uint64_t epoch = position / numSamples, index = position % numSamples;
-  return options.shuffle ? Permutation(numSamples, options.seed, epoch)(index) : index;
-}
-
 Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
   auto batch = std::make_shared<HostBatch>();
   batch->position = position;
@@ -56,7 +51,7 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
   for (int64_t row = 0; row < rowsPerBatch; ++row) {
     if (!options.part.rows.empty() && !options.part.rows[row])
       continue;
-    uint64_t sample = sampleAt(position + row);
+    uint64_t sample = order.sampleAt(position + row);
     for (size_t tensor = 0; tensor < rows.size(); ++tensor) {
       const BatchSpec &spec = batchSpecs[tensor];
       uint8_t *data = batch->tensors[tensor].data();

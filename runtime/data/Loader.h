@@ -67,10 +67,10 @@ public:
   Result<std::shared_ptr<const HostBatch>> readAt(uint64_t position);
   /// How long the last `next` waited.
   double waitSeconds() const { return lastWait; }
-  uint64_t samples() const { return numSamples; }
+  uint64_t samples() const { return source->samples(); }
   const std::vector<BatchSpec> &specs() const { return batchSpecs; }
   /// The sample of the data that is at a global position.
-  uint64_t sampleAt(uint64_t position) const;
+  uint64_t sampleAt(uint64_t position) const { return order.sampleAt(position); }
 
 private:
   Loader(std::unique_ptr<SampleSource> source, std::vector<BatchSpec> specs, const LoaderOptions &options);
@@ -82,7 +82,7 @@ private:
   int64_t rowsPerBatch;
   LoaderOptions options;
   std::vector<ElementRanges> wanted; ///< Of each batch tensor.
-  uint64_t numSamples;
+  SampleOrder order;
   uint64_t given;
   double lastWait = 0;
 

@@ -9,6 +9,7 @@
 #define TESSERA_RUNTIME_DATA_SAMPLES_H
 
 #include "runtime/data/BatchPart.h"
+#include "runtime/data/SampleOrder.h"
 #include "runtime/data/TokenSource.h"
 
 #include <map>
@@ -21,6 +22,8 @@ class SampleSource {
 public:
   virtual ~SampleSource() = default;
   virtual uint64_t samples() const = 0;
+  /// Samples that have a weight together; one part, unless the data are a mixture.
+  virtual std::vector<SamplePart> parts() const { return {{samples(), 1}}; }
   /// Writes elements of the entries of sample `index`: for each batch tensor those in `wanted`, at their place in a
   /// target of `sampleBytes()`; nothing else of it. Reads no more of the data than they need. What is shared by all
   /// samples has the same entry in each; a null target is left out. One thread at a time.
@@ -36,7 +39,8 @@ public:
   virtual Result<double> unigramEntropy() { return TESSERA_ERROR(Unsupported, "the data are not tokens"); }
 };
 
-/// Opens what `path` names: .npz and .safetensors hold arrays, everything else tokens.
+/// Opens what `path` names: .npz and .safetensors hold arrays, a folder of "python -m tessera data" rows of tokens (or
+/// one of its files .rows: that split), everything else tokens.
 ///
 /// Tokens are read in windows: sample i is made of tokens [iT, iT + T], the inputs are the first T and the targets the
 /// last T. The program needs one integer input and one target of shape [T]; inputs called `position_ids` and
@@ -46,6 +50,10 @@ public:
 /// vocabulary that the tokens must suit (TokenSource::open).
 Result<std::unique_ptr<SampleSource>> openSamples(const std::string &path, const std::vector<BatchSpec> &specs,
                                                   const DataOptions &options = {});
+
+/// Samples from windows of a row of tokens.
+Result<std::unique_ptr<SampleSource>> openTokens(const std::string &path, const std::vector<BatchSpec> &specs,
+                                                 const DataOptions &options);
 
 /// An array in a file or in memory.
 struct ArrayEntry {

@@ -22,6 +22,7 @@ struct DataOptions {
   int tokenBytes = 0;             ///< Of a .bin file without header: 2, 4 or 8; 0: see TokenWidth.h.
   int64_t endOfDocument = -1;     ///< The token that is the last one of a document; -1: a window counts as one.
   bool readsBytes = false;        ///< Text is read as bytes, whatever the vocabulary of the model.
+  bool isEvaluation = false;      ///< Of a folder with splits: not the one to train on.
 };
 
 class TokenSource {

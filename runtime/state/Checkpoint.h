@@ -26,6 +26,8 @@ struct CheckpointOptions {
   Peers peers = {};
   /// Asked by rank 0's process before the checkpoint gets its name; an error withdraws it.
   std::function<Status()> mayPublish = {};
+  /// Whether the checkpoint of a step is the best one; asked by rank 0's process when it has got its name.
+  std::function<bool(uint64_t)> isBest = {};
   bool isStrict = true; ///< For `CheckpointWriter`: a state that is not finite is an error, not just a warning.
 };
 

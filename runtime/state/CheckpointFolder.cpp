@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace tessera {
 
 static constexpr const char *checkpointPrefix = "ckpt-";
-static constexpr const char *latestName = "latest";
+static constexpr const char *latestName = "latest", *bestName = "best";
 /// A checkpoint that is being replaced: `.ckpt-<step>.old`.
 static constexpr const char *replacedEnding = ".old";
 
@@ -82,8 +82,28 @@ Status makeLatest(const fs::path &checkpoint) {
   return writeFileAtomically((checkpoint.parent_path() / latestName).string(), checkpoint.filename().string() + "\n");
 }
 
+Status makeBest(const fs::path &checkpoint) {
+  const fs::path link = checkpoint.parent_path() / bestName, temporary = temporaryName(link.string());
+  std::error_code error;
+  fs::create_directory_symlink(checkpoint.filename(), temporary, error);
+  if (error)
+    return systemError("write", temporary.string(), error.value());
+  if (::rename(temporary.c_str(), link.c_str()) != 0)
+    return systemError("write", link.string(), errno);
+  return syncDirectory(checkpoint.parent_path().string());
+}
+
+std::optional<uint64_t> bestCheckpoint(const std::string &folder) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(fs::path(folder) / bestName, error);
+  if (error || !fs::exists(fs::path(folder) / target / manifestName, error))
+    return std::nullopt;
+  return stepOfCheckpoint(target.string());
+}
+
 void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current) {
   std::vector<std::tuple<bool, uint64_t, fs::path>> checkpoints; // oldest first, once they are sorted
+  const std::optional<uint64_t> best = bestCheckpoint(folder);
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
     if (auto step = stepOfCheckpoint(entry.path().filename().string()))
@@ -93,6 +113,8 @@ void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current)
     return;
   checkpoints.resize(checkpoints.size() - keep);
   for (const auto &[isEarlier, step, path] : checkpoints) {
+    if (step == best)
+      continue;
     // Under a hidden name first: a checkpoint is whole or not there.
     fs::path hidden = temporaryName((fs::path(folder) / ("." + path.filename().string())).string());
     fs::rename(path, hidden, error);
@@ -206,8 +228,10 @@ Result<std::string> findCheckpoint(const std::string &path) {
   fs::path folder(path);
   if (!fs::is_directory(folder, error))
     return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': not a folder");
+  if (fs::is_symlink(folder, error) && folder.filename() == bestName) // what it leads to has a step in its name
+    folder = folder.parent_path() / fs::read_symlink(folder, error);
   if (fs::exists(folder / manifestName, error))
-    return path;
+    return folder.string();
   if (!fs::exists(folder / latestName, error)) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> paths, checkpointsByAge(folder, ""));
     std::string others = paths.empty() ? "" : otherCheckpoint(folder);

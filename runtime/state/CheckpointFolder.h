@@ -26,8 +26,8 @@ Result<std::filesystem::path> makeTemporaryCheckpoint(const std::string &folder,
 /// Gives a complete temporary folder its name; one of the same step (from before a resume) is replaced. At any moment
 /// one of the two is whole under a name that `recoverCheckpoints` knows. Then `latest` names it.
 Status publishCheckpoint(const std::filesystem::path &temporary, const std::filesystem::path &target);
-/// Removes all but the `keep` newest checkpoints (0: none). Those of later steps than `current`, which was just
-/// written, are older: the run was resumed before them. Failing is no reason to stop training.
+/// Removes all but the `keep` newest checkpoints (0: none) and the best one. Those of later steps than `current`, which
+/// was just written, are older: the run was resumed before them. Failing is no reason to stop training.
 void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current);
 
 /// Ends what a process that was killed had begun: a replacement that was half done is undone, temporary files and
@@ -36,6 +36,11 @@ Status recoverCheckpoints(const std::string &folder);
 
 /// Makes a checkpoint the default of --resume: the file `latest` names it.
 Status makeLatest(const std::filesystem::path &checkpoint);
+
+/// Makes the link `best` of its folder lead to a checkpoint, which then stays until another one is.
+Status makeBest(const std::filesystem::path &checkpoint);
+/// The step of the checkpoint that `best` leads to, if it is there.
+std::optional<uint64_t> bestCheckpoint(const std::string &folder);
 
 /// The checkpoint that `path` means: itself, or the one that its file `latest` names. If that one is missing, the error
 /// names the newest that is whole.

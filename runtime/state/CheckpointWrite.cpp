@@ -93,6 +93,8 @@ static Status writeTogether(const CheckpointOptions &options, const CheckpointIn
     status = options.mayPublish();
   if (isRoot && status.isOk())
     status = publishCheckpoint(temporary, fs::path(options.folder) / name);
+  if (isRoot && status.isOk() && options.isBest && options.isBest(info.step))
+    status = makeBest(fs::path(options.folder) / name);
   return agree(peers, status, "").status();
 }
 

@@ -2,12 +2,11 @@
 
 #include "runtime/state/Manifest.h"
 
-#include "runtime/base/InputFile.h"
-
 #include "runtime/base/File.h"
+#include "runtime/base/InputFile.h"
+#include "runtime/state/FieldReader.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -81,68 +80,17 @@ std::string manifestToJson(const Manifest &manifest) {
   return dump(json);
 }
 
-namespace {
-
-/// Reads fields and remembers the first one that is missing or of the wrong type.
-class FieldReader {
-public:
-  uint64_t number(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_number_unsigned() && value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
-      return value->get<uint64_t>();
-    fail(key);
-    return 0;
-  }
-  uint64_t anyNumber(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_number_unsigned())
-      return value->get<uint64_t>();
-    fail(key);
-    return 0;
-  }
-  std::string text(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_string())
-      return value->get<std::string>();
-    fail(key);
-    return "";
-  }
-  const Json &list(const Json &object, const char *key) {
-    static const Json none = Json::array();
-    const Json *value = field(object, key);
-    if (value && value->is_array())
-      return *value;
-    fail(key);
-    return none;
-  }
-  StateKind kind(const Json &object) {
-    if (auto kind = stateKindFromString(text(object, "role")))
-      return *kind;
-    fail("role");
-    return {};
-  }
-  void fail(const std::string &key) {
-    if (problem.empty())
-      problem = "field '" + key + "' is missing or invalid";
-  }
-
-  std::string problem;
-
-private:
-  static const Json *field(const Json &object, const char *key) {
-    if (!object.is_object())
-      return nullptr;
-    auto found = object.find(key);
-    return found == object.end() ? nullptr : &*found;
-  }
-};
-
-} // namespace
+static StateKind readKind(const Json &object, FieldReader &fields) {
+  if (auto kind = stateKindFromString(fields.text(object, "role")))
+    return *kind;
+  fields.fail("role");
+  return {};
+}
 
 static ManifestUnit readUnit(const Json &json, FieldReader &fields) {
   ManifestUnit unit;
   unit.unit = fields.text(json, "name");
-  unit.kind = fields.kind(json);
+  unit.kind = readKind(json, fields);
   unit.elements = static_cast<int64_t>(fields.number(json, "elements"));
   if (auto dtype = dataTypeFromSafetensors(fields.text(json, "dtype")))
     unit.dtype = *dtype;
@@ -191,7 +139,7 @@ static ManifestFile readFile(const Json &json, FieldReader &fields) {
     ManifestPiece piece;
     piece.key = fields.text(item, "key");
     piece.unit = fields.text(item, "unit");
-    piece.kind = fields.kind(item);
+    piece.kind = readKind(item, fields);
     piece.begin = static_cast<int64_t>(fields.number(item, "begin"));
     piece.end = static_cast<int64_t>(fields.number(item, "end"));
     if (piece.begin > piece.end)
@@ -206,20 +154,8 @@ Result<Manifest> readManifest(const std::string &path) {
   return manifestFromJson(text, path);
 }
 
-/// Discarded if it is not JSON, or nested more deeply than manifests are: writing it again, for the hash, is recursive.
-static Json parseText(ByteSpan bytes) {
-  constexpr int maxDepth = 16;
-  bool isTooDeep = false;
-  Json::parser_callback_t callback = [&](int depth, Json::parse_event_t, Json &) {
-    isTooDeep |= depth > maxDepth;
-    return !isTooDeep;
-  };
-  Json json = Json::parse(bytes.begin(), bytes.end(), callback, /*allow_exceptions=*/false);
-  return isTooDeep ? Json(Json::value_t::discarded) : json;
-}
-
 Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
-  Json json = parseText(bytes);
+  Json json = parseFlatJson(bytes);
   FieldReader fields;
   if (!json.is_object())
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest: it is not a JSON object");

@@ -55,7 +55,9 @@ Result<std::unique_ptr<Evaluation>> Evaluation::create(const Artifact &artifact,
   made->findFill();
   made->hasPerplexity = artifact.program(*program).has_perplexity();
 
-  Result<std::unique_ptr<SampleSource>> source = openSamples(options.data, made->specs, options.format);
+  DataOptions format = options.format;
+  format.isEvaluation = true;
+  Result<std::unique_ptr<SampleSource>> source = openSamples(options.data, made->specs, format);
   if (!source.isOk())
     return source.status().withContext("--eval-data");
   TESSERA_ASSIGN_OR_RETURN(made->fingerprint, (*source)->fingerprint());

@@ -60,12 +60,12 @@ void Run::writeTrace() const {
 
 /// The first step of a run is not like the others; it is traced only if there are too few.
 bool Run::isTraced(int64_t step) const {
-  int64_t first = options.steps - firstStep >= options.traceSteps ? firstStep + 1 : firstStep;
-  return step >= first && step < first + options.traceSteps && step <= options.steps;
+  int64_t first = totalSteps - firstStep >= options.traceSteps ? firstStep + 1 : firstStep;
+  return step >= first && step < first + options.traceSteps && step <= totalSteps;
 }
 
 /// The second step, or the only one.
-bool Run::isSnapshot(int64_t step) const { return snapshot && step == std::min(firstStep + 1, options.steps); }
+bool Run::isSnapshot(int64_t step) const { return snapshot && step == std::min(firstStep + 1, totalSteps); }
 
 std::vector<TraceSink *> Run::sinksOf(int64_t step) {
   std::vector<TraceSink *> sinks;
@@ -77,7 +77,7 @@ std::vector<TraceSink *> Run::sinksOf(int64_t step) {
 }
 
 bool Run::isReported(int64_t step) const {
-  if (step == firstStep || step == options.steps)
+  if (step == firstStep || step == totalSteps)
     return true;
   const int64_t every = options.logEvery.value_or(10);
   return every > 0 && step % every == 0 && (options.logEvery || secondsSince(lastReported) >= 1.0);
@@ -88,7 +88,7 @@ bool Run::isReported(int64_t step) const {
 std::string Run::timesSoFar(int64_t step) const {
   const double elapsed = secondsSince(stepsBegan);
   const std::string text = " | " + formatDuration(elapsed);
-  const auto done = static_cast<double>(step - firstStep + 1), left = static_cast<double>(options.steps - step);
+  const auto done = static_cast<double>(step - firstStep + 1), left = static_cast<double>(totalSteps - step);
   return left > 0 ? text + ", " + formatDuration(elapsed / done * left) + " left" : text;
 }
 
@@ -255,7 +255,7 @@ Status Run::report(int64_t step, double seconds, const std::vector<std::string> 
   if (tensorBoard)
     TESSERA_RETURN_IF_ERROR(tensorBoard->write(record, memory));
   if (isReported(step)) {
-    std::printf("%s%s%s\n", lineStart(isRemote()).c_str(), progressLine(record, options.steps, memory).c_str(),
+    std::printf("%s%s%s\n", lineStart(isRemote()).c_str(), progressLine(record, totalSteps, memory).c_str(),
                 timesSoFar(step).c_str());
     std::fflush(stdout);
     lastReported = Clock::now();
@@ -325,8 +325,9 @@ Status Run::runRank(int index) {
   TESSERA_RETURN_IF_ERROR(self.barrier("begin of the run"));
   TESSERA_RETURN_IF_ERROR(reportSetUp(index));
   begun = true;
-  TESSERA_RETURN_IF_ERROR(makeUpEvaluation(index));
-  for (int64_t step = firstStep; step <= options.steps; ++step) {
+  TESSERA_ASSIGN_OR_RETURN(bool goesOn, makeUpEvaluation(index));
+  int64_t reached = firstStep - 1;
+  for (int64_t step = firstStep; goesOn && step <= totalSteps; ++step) {
     Clock::time_point begin = Clock::now();
     TESSERA_ASSIGN_OR_RETURN(EarlyEnd end, beginStep(index, step));
     if (end.isWanted()) {
@@ -336,9 +337,13 @@ Status Run::runRank(int index) {
     }
     TESSERA_RETURN_IF_ERROR(trainStep(index, step));
     TESSERA_RETURN_IF_ERROR(endStep(index, step, begin, secondsSince(begin)));
-    if (isEvaluated(step))
-      TESSERA_RETURN_IF_ERROR(evaluate(index, step));
+    reached = step;
+    if (isEvaluated(step)) {
+      TESSERA_ASSIGN_OR_RETURN(goesOn, evaluate(index, step));
+    }
   }
+  if (index == 0)
+    reachedStep = reached;
   TESSERA_RETURN_IF_ERROR(finish(index));
   // No rank has succeeded before rank 0 has written the final weights.
   return endTogether(index);

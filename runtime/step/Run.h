@@ -17,6 +17,7 @@
 #include "runtime/state/ModelFolder.h"
 #include "runtime/step/Dump.h"
 #include "runtime/step/Evaluation.h"
+#include "runtime/step/EvaluationHistory.h"
 #include "runtime/step/FaultInjection.h"
 #include "runtime/step/NonFinite.h"
 #include "runtime/step/Replicas.h"
@@ -79,6 +80,7 @@ private:
   Status checkExport() const;
   Status checkNotAmongData() const;
   Status openTrainingData();
+  Status openCourse();
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
@@ -109,10 +111,17 @@ private:
   // RunEvaluation.cpp
   Status openEvaluation();
   bool isEvaluated(int64_t step) const;
+  bool endsEpoch(int64_t step) const;
   /// The signal that ended it before its last batch; 0: it was not.
   Result<int> evaluateAll(int index, int64_t step, EvaluationSums &sums);
-  Status makeUpEvaluation(int index);
-  Status evaluate(int index, int64_t step);
+  Result<bool> makeUpEvaluation(int index);
+  /// Whether the run goes on: --patience is not at its end.
+  Result<bool> evaluate(int index, int64_t step);
+  Result<bool> judge(int index, int64_t step, std::optional<double> loss);
+  Status keepBest(int64_t step);
+  Status readHistory();
+  Status loadBest();
+  bool isPatienceOver(int64_t step) const;
   Status evaluateOnly(int index);
 
   // RunExport.cpp
@@ -183,6 +192,9 @@ private:
   std::vector<BatchSpec> specs;
   std::unique_ptr<SampleSource> samples;
   uint64_t numSamples = 0;
+  uint64_t epochSamples = 0;                  ///< places of the order until a sample comes again
+  int64_t totalSteps = 0;                     ///< the number of the last step
+  std::string evalData;                       ///< what is evaluated; empty: nothing
   std::string dataFormat;                     ///< SampleSource::format
   std::string dataFingerprint;                ///< SampleSource::fingerprint
   std::optional<InitialValues> initialValues; ///< of a run that continues none
@@ -226,16 +238,20 @@ private:
   Clock::time_point stepsBegan;   ///< when the run said what it trains
   Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  int64_t lastCompared = -1;    ///< the step after which replicas were compared
-  uint64_t firstSample = 0;     ///< of `firstStep`
-  int stoppedBy = 0;            ///< signal
-  bool hasToldZeroLoss = false; ///< a warning is once in a run
+  int64_t reachedStep = 0;           ///< after which the run ended: `totalSteps`, or less by --patience
+  std::atomic<int64_t> bestStep{-1}; ///< of the lowest evaluated loss, where that is kept; -1: none
+  bool exportsBest = false;          ///< the state is that of `bestStep` again
+  int64_t lastCompared = -1;         ///< the step after which replicas were compared
+  uint64_t firstSample = 0;          ///< of `firstStep`
+  int stoppedBy = 0;                 ///< signal
+  bool hasToldZeroLoss = false;      ///< a warning is once in a run
   std::atomic<bool> begun{false};
 
   // Rank 0's.
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<TensorBoardWriter> tensorBoard;
   MemorySummary memory;
+  EvaluationHistory history;
 };
 
 } // namespace tessera

@@ -66,12 +66,16 @@ Status Run::finish(int index) {
     return Status::ok();
   BusyScope busy(*world[index]);
   // One whose last evaluation was stopped makes it up when it goes on, for which it needs a checkpoint.
-  if ((options.checkpointEvery > 0 || stoppedBy != 0) && lastCheckpoint != options.steps)
-    TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
+  if ((options.checkpointEvery > 0 || stoppedBy != 0) && lastCheckpoint != reachedStep)
+    TESSERA_RETURN_IF_ERROR(saveCheckpoint(reachedStep));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
+  if (options.keepsBest && !options.noExport && !options.exportsLastStep && stoppedBy == 0)
+    TESSERA_RETURN_IF_ERROR(loadBest());
   if (!options.noExport)
     TESSERA_RETURN_IF_ERROR(exportWeights(index));
-  return isRoot(index) ? folder->recordEnd(options.steps) : Status::ok();
+  if (!isRoot(index))
+    return Status::ok();
+  return folder->recordEnd(reachedStep, options.keepsBest ? history.bestStep : std::nullopt);
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

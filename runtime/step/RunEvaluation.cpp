@@ -1,22 +1,34 @@
 //===- RunEvaluation.cpp - evaluations of a training run -------------------===//
 
 #include "runtime/base/Log.h"
+#include "runtime/data/TokenizedData.h"
+#include "runtime/state/CheckpointFolder.h"
 #include "runtime/step/Run.h"
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace tessera {
 
 Status Run::openEvaluation() {
-  if (options.evalData.empty()) {
-    if (options.evalEvery > 0 || options.evalBatches > 0 || options.evalOnly)
-      return TESSERA_ERROR(InvalidArgument, "--eval-every, --eval-batches and --eval-only need --eval-data");
+  evalData = options.evalData == "none" ? "" : options.evalData;
+  if (options.evalData.empty() && !options.trainsNothing() && artifact->findProgram(artifact::ProgramKind::Evaluate)) {
+    TESSERA_ASSIGN_OR_RETURN(const std::optional<TokenizedData> data, TokenizedData::read(options.data));
+    if (data && data->hasValidation())
+      evalData = options.data;
+  }
+  if (evalData.empty()) {
+    if (options.evalEvery > 0 || options.evalBatches > 0 || options.evalOnly || options.keepsBest)
+      return TESSERA_ERROR(InvalidArgument,
+                           "--eval-every, --eval-batches, --eval-only, --keep-best and --patience need "
+                           "--eval-data, or --data with a split 'valid', and an artifact that was "
+                           "compiled with --evaluate");
     return Status::ok();
   }
   EvaluationOptions asked;
-  asked.data = options.evalData;
+  asked.data = evalData;
   asked.batches = static_cast<uint64_t>(options.evalBatches);
   asked.format = {options.textField, options.tokenBytes, options.endOfDocument, options.readsBytes};
   std::vector<int> ranks;
@@ -32,7 +44,15 @@ Status Run::openEvaluation() {
 }
 
 bool Run::isEvaluated(int64_t step) const {
-  return evaluation && (step == options.steps || (options.evalEvery > 0 && step % options.evalEvery == 0));
+  if (!evaluation)
+    return false;
+  return step == totalSteps ||
+         (options.evalEvery > 0 ? step % options.evalEvery == 0 : options.epochs > 0 && endsEpoch(step));
+}
+
+/// Whether the first sample behind the step is of another epoch than the first one of the step.
+bool Run::endsEpoch(int64_t step) const {
+  return dataPositionAfter(step) / epochSamples != dataPositionAfter(step - 1) / epochSamples;
 }
 
 /// All ranks run all batches; one that is asked to end ends the evaluation of all. Returns the signal that it was asked
@@ -61,43 +81,131 @@ Result<int> Run::evaluateAll(int index, int64_t step, EvaluationSums &sums) {
 
 /// An evaluation that was due after the step that the run goes on from, and is not in its records, is made now: a
 /// signal, or the end of a process, came before it.
-Status Run::makeUpEvaluation(int index) {
+Result<bool> Run::makeUpEvaluation(int index) {
   const int64_t step = firstStep - 1;
   if (step < 1 || !isEvaluated(step))
-    return Status::ok();
+    return judge(index, step, std::nullopt);
   const bool isMissing = isRoot(index) && folder->lastStep() == step && !folder->hasEvaluation(step);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> all,
                            world[index]->gatherBlobs(isMissing ? "missing" : "", "evaluation of an earlier run"));
   for (const std::string &each : all)
     if (!each.empty())
       return evaluate(index, step);
-  return Status::ok();
+  return judge(index, step, std::nullopt);
 }
 
-Status Run::evaluate(int index, int64_t step) {
+Result<bool> Run::evaluate(int index, int64_t step) {
   Clock::time_point begin = Clock::now();
   EvaluationSums sums;
   TESSERA_ASSIGN_OR_RETURN(const int signal, evaluateAll(index, step, sums));
   const bool isComplete = signal == 0;
   if (!isComplete && index == 0) {
-    if (step == options.steps || options.evalOnly) // else the next step sees it
+    if (step == totalSteps || options.evalOnly) // else the next step sees it
       stoppedBy = signal;
     if (hasRoot())
       log::warn("the evaluation after step {} was stopped", step);
   }
-  if (!isComplete || !isRoot(index))
+  if (!isComplete)
+    return true;
+  std::optional<double> loss;
+  if (isRoot(index)) {
+    BusyScope busy(*world[index]);
+    const EvaluationMetrics record = evaluation->metrics(step, sums, secondsSince(begin));
+    loss = record.loss;
+    if (!std::isfinite(record.loss))
+      log::warn("the loss of the evaluation after step {} is not finite", step);
+    if (metrics)
+      TESSERA_RETURN_IF_ERROR(metrics->writeLine(evaluationToJson(record)));
+    if (tensorBoard)
+      TESSERA_RETURN_IF_ERROR(tensorBoard->write(record));
+    std::printf("%s%s\n", options.evalOnly ? "" : lineStart(isRemote()).c_str(),
+                evaluationLine(record, options.evalOnly ? 0 : totalSteps).c_str());
+    std::fflush(stdout);
+  }
+  return judge(index, step, loss);
+}
+
+/// What rank 0 finds of an evaluation, or, without one, of those before: whether it is the best one, and whether the
+/// run goes on.
+Result<bool> Run::judge(int index, int64_t step, std::optional<double> loss) {
+  if (!options.keepsBest || options.trainsNothing())
+    return true;
+  enum Verdict : char { GoesOn = 'g', IsBest = 'b', IsOver = 'o' };
+  std::string verdict;
+  if (isRoot(index)) {
+    verdict = loss && history.add(step, *loss) ? IsBest : history.isOver(options.patience) ? IsOver : GoesOn;
+    if (verdict.front() == IsOver && step < totalSteps)
+      std::printf("%s%lld evaluations without a loss below %.4f, that of step %lld: the run ends\n",
+                  lineStart(isRemote()).c_str(), static_cast<long long>(history.sinceBest), history.bestLoss,
+                  static_cast<long long>(history.bestStep.value_or(0)));
+    std::fflush(stdout);
+  }
+  TESSERA_ASSIGN_OR_RETURN(
+      std::vector<std::string> all,
+      world[index]->gatherBlobs(verdict, "verdict on the evaluation after step " + std::to_string(step)));
+  for (const std::string &each : all) {
+    if (each.empty())
+      continue;
+    if (each.front() == IsBest && index == 0)
+      TESSERA_RETURN_IF_ERROR(keepBest(step));
+    return each.front() != IsOver;
+  }
+  return true;
+}
+
+/// The leaders write the state, unless they do or did so already.
+Status Run::keepBest(int64_t step) {
+  BusyScope busy(*world.front());
+  bestStep = step;
+  if (lastCheckpoint != step)
+    return saveCheckpoint(step);
+  // Its checkpoint may have got its name before it was known to be the best one.
+  const std::filesystem::path path = folder->checkpointFolder() + "/" + checkpointName(static_cast<uint64_t>(step));
+  std::error_code error;
+  return hasRoot() && std::filesystem::exists(path, error) ? makeBest(path) : Status::ok();
+}
+
+bool Run::isPatienceOver(int64_t step) const {
+  return EvaluationHistory::of(RunFolder(options.out).evaluations(), step).isOver(options.patience);
+}
+
+/// What a run that goes on knows of the evaluations before, if the best checkpoint is still there.
+Status Run::readHistory() {
+  if (!options.keepsBest || checkpoint.empty())
     return Status::ok();
-  BusyScope busy(*world[index]);
-  const EvaluationMetrics record = evaluation->metrics(step, sums, secondsSince(begin));
-  if (!std::isfinite(record.loss))
-    log::warn("the loss of the evaluation after step {} is not finite", step);
-  if (metrics)
-    TESSERA_RETURN_IF_ERROR(metrics->writeLine(evaluationToJson(record)));
-  if (tensorBoard)
-    TESSERA_RETURN_IF_ERROR(tensorBoard->write(record));
-  std::printf("%s%s\n", options.evalOnly ? "" : lineStart(isRemote()).c_str(),
-              evaluationLine(record, options.evalOnly ? 0 : options.steps).c_str());
-  std::fflush(stdout);
+  history = EvaluationHistory::of(folder->evaluations(), firstStep - 1);
+  if (!history.bestStep)
+    return Status::ok();
+  const std::filesystem::path path =
+      std::filesystem::path(folder->checkpointFolder()) / checkpointName(static_cast<uint64_t>(*history.bestStep));
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    log::warn("'{}', of the lowest loss of evaluations so far, is not there: the best checkpoint is that of the "
+              "evaluations to come",
+              path.string());
+    history = {};
+    return Status::ok();
+  }
+  bestStep = *history.bestStep;
+  return makeBest(path);
+}
+
+/// Brings the state of the best step back, to export it.
+Status Run::loadBest() {
+  Communicator &self = *world.front();
+  std::string step = hasRoot() && history.bestStep ? std::to_string(*history.bestStep) : "";
+  if (isRemote())
+    TESSERA_RETURN_IF_ERROR(self.broadcast(step, 0, "best step"));
+  if (step.empty() || std::atoll(step.c_str()) == reachedStep)
+    return Status::ok();
+  bestStep = std::atoll(step.c_str());
+  const std::string path = folder->checkpointFolder() + "/" + checkpointName(static_cast<uint64_t>(bestStep.load()));
+  for (size_t index = 0; index < sessions.size(); ++index) {
+    TESSERA_ASSIGN_OR_RETURN(StagedState staged, StagedState::create(*sessions[index], states[index], /*reads=*/false));
+    TESSERA_RETURN_IF_ERROR(loadCheckpoint(path, {staged.views()}).status());
+    TESSERA_RETURN_IF_ERROR(staged.write());
+  }
+  exportsBest = true;
   return Status::ok();
 }
 
@@ -106,7 +214,7 @@ Status Run::evaluateOnly(int index) {
   begun = true;
   if (isRoot(index))
     printEvaluated();
-  TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)));
+  TESSERA_RETURN_IF_ERROR(evaluate(index, static_cast<int64_t>(resumed[index].step)).status());
   return endTogether(index);
 }
 

@@ -21,7 +21,9 @@ namespace fs = std::filesystem;
 namespace tessera {
 
 /// The step that the state is of.
-int64_t Run::exportedStep() const { return options.exportOnly ? static_cast<int64_t>(resumed[0].step) : options.steps; }
+int64_t Run::exportedStep() const {
+  return options.exportOnly ? static_cast<int64_t>(resumed[0].step) : exportsBest ? bestStep.load() : reachedStep;
+}
 
 /// Without what no export has: the optimizer's.
 static std::vector<RankState> withoutOptimizer(std::vector<RankState> ranks) {
@@ -37,8 +39,9 @@ Status Run::exportWeights(int index) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
   const std::vector<RankState> views = withoutOptimizer(viewsOf(staged));
   if (!options.exportOnly)
-    TESSERA_RETURN_IF_ERROR(checkReplicas(options.steps, viewsOf(staged))); // as before a checkpoint
-  if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow()); skipped > 0 && isRoot(index))
+    TESSERA_RETURN_IF_ERROR(checkReplicas(reachedStep, viewsOf(staged))); // as before a checkpoint
+  if (const auto skipped = static_cast<int64_t>(nonFinite[index].skippedInARow());
+      skipped > 0 && !exportsBest && isRoot(index))
     log::warn("the final weights are those of step {}: no later one changed them", exportedStep() - skipped);
   if (!options.exportHf.empty())
     TESSERA_RETURN_IF_ERROR(exportFolders(index, views));
@@ -128,17 +131,22 @@ Status Run::exportFolders(int index, const std::vector<RankState> &views) {
       continue;
     }
     Status written = isOfAdapters ? exportAdapterFolder(index, views, path, role) : exportFolder(views, path, role);
-    if (!written.isOk() && !options.exportOnly && lastCheckpoint != options.steps) {
-      TESSERA_RETURN_IF_ERROR(saveCheckpoint(options.steps));
+    if (!written.isOk() && !options.exportOnly && !exportsBest && lastCheckpoint != reachedStep) {
+      TESSERA_RETURN_IF_ERROR(saveCheckpoint(reachedStep));
       TESSERA_RETURN_IF_ERROR(checkpoints->finish());
     }
+    if (!written.isOk() && exportsBest)
+      return TESSERA_ERROR(IoError, written.message() +
+                                        "; the state is in the run's best checkpoint, of which --resume " +
+                                        folder->checkpointFolder() + "/best --export-only writes the weights");
     if (!written.isOk() && !options.exportOnly)
       return TESSERA_ERROR(IoError, written.message() +
                                         "; the state is in the run's last checkpoint, of which --resume " +
                                         options.out + " --export-only writes the weights");
     TESSERA_RETURN_IF_ERROR(written);
     if (isRoot(index))
-      std::printf("weights of step %lld: %s\n", static_cast<long long>(exportedStep()), path.c_str());
+      std::printf("weights of step %lld%s: %s\n", static_cast<long long>(exportedStep()),
+                  exportsBest ? ", the best one" : "", path.c_str());
   }
   return Status::ok();
 }
@@ -246,7 +254,8 @@ Status Run::checkFolderExport() {
     return TESSERA_ERROR(NotFound, "--export-like: there is no folder '" + like + "'");
   if (!options.exportDtype.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged")
     return TESSERA_ERROR(InvalidArgument, "--export-dtype is of whole models; adapters are f32 (--export-lora merged)");
-  isStartedAgain = options.resumesAuto() && RunFolder(options.out).finishedStep() == options.steps;
+  if (const auto finished = options.resumesAuto() ? RunFolder(options.out).finishedStep() : std::nullopt)
+    isStartedAgain = *finished == totalSteps || isPatienceOver(*finished);
   for (const ExportedFolder &exported : exportedFolders())
     TESSERA_RETURN_IF_ERROR(checkExportedFolder(exported.path));
   TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(options.exportHf));

@@ -45,7 +45,7 @@ std::optional<RunFolder> Run::folderOfCheckpoint() const {
 
 std::map<std::string, std::string> Run::courseAt(int64_t step) const {
   std::map<std::string, std::string> course = {{scheduleKey, schedule->describe()},
-                                               {stepsKey, std::to_string(options.steps)},
+                                               {stepsKey, std::to_string(totalSteps)},
                                                {rateKey, exactly(schedule->learningRate(step))},
                                                {nextRateKey, exactly(schedule->learningRate(step + 1))}};
   for (const auto *entries : {artifact->package().model(), artifact->package().optimizer()})
@@ -68,7 +68,7 @@ void Run::warnOfOtherCourse(const CheckpointInfo &info) const {
       isOther ? "the schedule is " + mine[scheduleKey] + ", that of '" + checkpoint + "' was " + theirs[scheduleKey]
               : "the schedule depends on the last step, which is " + mine[stepsKey] + ", and for '" + checkpoint +
                     "' was " + theirs[stepsKey];
-  if (step < options.steps && std::abs(next - expected) > 1e-9 * std::max(next, expected))
+  if (step < totalSteps && std::abs(next - expected) > 1e-9 * std::max(next, expected))
     log::warn("the learning rate goes from {:.4g} in step {} to {:.4g} in step {}, and would have gone to {:.4g}: {}",
               before, step, next, step + 1, expected, why);
   else if (isOther)
@@ -91,7 +91,7 @@ void Run::warnOfOtherCourse(const CheckpointInfo &info) const {
 void Run::printResumed() const {
   const int64_t step = firstStep - 1;
   std::string text = "resumed from " + checkpoint + " after step " + std::to_string(step);
-  if (firstStep > options.steps)
+  if (firstStep > totalSteps)
     text += ", which was the last";
   else if (const int64_t recorded = folder->lastStep(); recorded > step)
     text += "; steps " + std::to_string(firstStep) + " to " + std::to_string(recorded) + " of '" + options.out +

@@ -11,6 +11,7 @@
 #include "runtime/step/Run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -46,7 +47,6 @@ Status Run::open() {
   TESSERA_RETURN_IF_ERROR(checkNotAmongData());
   TESSERA_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
   TESSERA_RETURN_IF_ERROR(checkExport());
-  TESSERA_RETURN_IF_ERROR(checkFolderExport());
   if (options.ranks > 0 && options.ranks != numRanks())
     return TESSERA_ERROR(InvalidArgument, "artifact '" + options.artifact + "' is for " + std::to_string(numRanks()) +
                                               " ranks, --ranks asks for " + std::to_string(options.ranks));
@@ -70,16 +70,6 @@ Status Run::open() {
       options.exportLora != "both")
     return TESSERA_ERROR(InvalidArgument,
                          "--export names the file of the merged model, which --export-lora merged or both write");
-  TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, options.steps, options.schedule));
-  const ScheduleRequest course = schedule->request();
-  if (course.warmup + course.decaySteps > options.steps && hasRoot() && !options.trainsNothing())
-    log::warn("the learning rate warms up for {} steps{}, and --steps ends at {}", course.warmup,
-              course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", options.steps);
-  TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
-  if (!kinds.empty() && options.dumpStep > options.steps)
-    return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
-                                              ", but --steps ends at " + std::to_string(options.steps));
-  dump.emplace(*artifact, std::move(kinds), options.dumpStep);
   TESSERA_ASSIGN_OR_RETURN(replicas, Replicas::create(*artifact));
   TESSERA_ASSIGN_OR_RETURN(specs, batchSpecs(*artifact));
   TESSERA_RETURN_IF_ERROR(openEvaluation());
@@ -87,6 +77,8 @@ Status Run::open() {
   if (!options.trainsNothing())
     TESSERA_RETURN_IF_ERROR(openTrainingData());
   launchSeconds["data"] = secondsSince(begin);
+  TESSERA_RETURN_IF_ERROR(openCourse());
+  TESSERA_RETURN_IF_ERROR(checkFolderExport());
   if (options.resume.empty())
     TESSERA_RETURN_IF_ERROR(openInitialValues());
   for (size_t result = 0; artifact->training().results() && result < artifact->training().results()->size(); ++result) {
@@ -135,12 +127,38 @@ Status Run::openInitialValues() {
   return Status::ok();
 }
 
+/// How many steps there are, and what each is given.
+Status Run::openCourse() {
+  totalSteps = options.steps;
+  if (options.epochs > 0 && !options.trainsNothing()) {
+    const double steps = std::ceil(options.epochs * static_cast<double>(epochSamples) /
+                                   static_cast<double>(rowsPerStep(specs)) * (1 - 1e-12));
+    if (!(steps < 1e15))
+      return TESSERA_ERROR(InvalidArgument, fmt::format("--epochs {} are {} steps", options.epochs, steps));
+    totalSteps = std::max<int64_t>(static_cast<int64_t>(steps), 1);
+  }
+  const std::string end = options.epochs > 0 ? "--epochs " : "--steps ";
+  TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, totalSteps, options.schedule));
+  const ScheduleRequest course = schedule->request();
+  if (course.warmup + course.decaySteps > totalSteps && hasRoot() && !options.trainsNothing())
+    log::warn("the learning rate warms up for {} steps{}, and {}ends at {}", course.warmup,
+              course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", end,
+              totalSteps);
+  TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
+  if (!kinds.empty() && options.dumpStep > totalSteps)
+    return TESSERA_ERROR(InvalidArgument,
+                         fmt::format("--dump-step is {}, but {}ends at {}", options.dumpStep, end, totalSteps));
+  dump.emplace(*artifact, std::move(kinds), options.dumpStep);
+  return Status::ok();
+}
+
 Status Run::openTrainingData() {
   TESSERA_ASSIGN_OR_RETURN(
       samples, openSamples(options.data, specs,
                            {options.textField, options.tokenBytes, options.endOfDocument, options.readsBytes}));
   faults.at("open", world.empty() ? 0 : firstRank(), 0);
   numSamples = samples->samples();
+  epochSamples = SampleOrder(samples->parts(), 0, options.shuffle).epochSamples();
   dataFormat = samples->format();
   TESSERA_ASSIGN_OR_RETURN(dataFingerprint, samples->fingerprint());
   afterData = processMemory();
@@ -199,9 +217,9 @@ Status Run::checkFolderIsFree() const {
   const std::optional<int64_t> finished = folder->finishedStep();
   if (!checkpoint.empty() &&
       std::filesystem::equivalent(absolutePath(checkpoint).parent_path(), folder->checkpointFolder(), error))
-    return options.resumesAuto() && finished && *finished > options.steps
+    return options.resumesAuto() && finished && *finished > totalSteps
                ? TESSERA_ERROR(InvalidArgument, run + " holds a run that has made " + std::to_string(*finished) +
-                                                    " steps, and --steps ends at " + std::to_string(options.steps) +
+                                                    " steps, and --steps ends at " + std::to_string(totalSteps) +
                                                     ": its weights and metrics would be replaced; " + way +
                                                     ", or name the checkpoint that --resume is to go back to")
                : Status::ok();

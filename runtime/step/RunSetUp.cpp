@@ -56,7 +56,10 @@ Status Run::compareSettings(Communicator &self) const {
       {"--export-hf, --export-like or --export-dtype",
        options.exportHf + " " + options.exportLike + " " + options.exportDtype},
       {"the content of --eval-data", evaluation ? evaluation->dataFingerprint() : "none"},
-      {"--steps", std::to_string(options.steps)},
+      {"--steps or --epochs", std::to_string(totalSteps)},
+      {"--keep-best, --patience or --export-step", std::string(options.keepsBest ? "on " : "off ") +
+                                                       std::to_string(options.patience) +
+                                                       (options.exportsLastStep ? " last" : " best")},
       {"--seed", options.seed ? std::to_string(*options.seed) : "default"},
       {"--end-of-document", endOfDocument()},
       {"--order", options.shuffle ? "shuffled" : "sequential"},
@@ -213,9 +216,10 @@ Status Run::setUpProcess() {
   if (!checkpoint.empty()) {
     firstStep = static_cast<int64_t>(info.step) + 1;
     // With nothing left to do, a run that is started again by a script ends as it should have.
-    if (firstStep > options.steps + (options.resumesAuto() ? 1 : 0))
+    if (firstStep > totalSteps + (options.resumesAuto() ? 1 : 0))
       return TESSERA_ERROR(InvalidArgument, "checkpoint '" + checkpoint + "' is at step " + std::to_string(info.step) +
-                                                ", --steps ends at " + std::to_string(options.steps));
+                                                (options.epochs > 0 ? ", --epochs ends at " : ", --steps ends at ") +
+                                                std::to_string(totalSteps));
     if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run continues at step " + std::to_string(firstStep));
@@ -237,7 +241,10 @@ Status Run::setUpProcess() {
   TESSERA_ASSIGN_OR_RETURN(loader, Loader::create(std::move(samples), specs, loaderOptions));
   CheckpointOptions checkpointOptions;
   checkpointOptions.folder = folder->checkpointFolder();
-  checkpointOptions.keep = options.keepCheckpoints;
+  // Checkpoints that are there for the best one only take each other's place.
+  checkpointOptions.keep =
+      options.keepsBest && options.checkpointEvery == 0 && options.keepCheckpoints == 0 ? 1 : options.keepCheckpoints;
+  checkpointOptions.isBest = [this](uint64_t step) { return static_cast<int64_t>(step) == bestStep; };
   if (isRemote()) {
     Communicator &self = *world.front();
     checkpointOptions.peers = {self.rank(), [&self](const std::string &text) {
@@ -296,6 +303,7 @@ Status Run::setUpReports() {
   if (options.traceSteps > 0 && hasRoot())
     folder->removeTraces();
   TESSERA_ASSIGN_OR_RETURN(metrics, MetricsWriter::open(folder->metricsPath(), resumedStep));
+  TESSERA_RETURN_IF_ERROR(readHistory());
   if (options.tensorBoard) {
     TESSERA_ASSIGN_OR_RETURN(tensorBoard, TensorBoardWriter::open(folder->tensorBoardFolder(), resumedStep));
   }

@@ -24,6 +24,7 @@ class Session;
 struct ScheduleOverrides {
   std::optional<double> learningRate, minLearningRate;
   std::optional<int64_t> warmup, decaySteps;
+  std::optional<double> warmupShare, decayShare; ///< of all steps, instead of a number of them
   std::optional<std::string> schedule, decayCurve;
 };
 

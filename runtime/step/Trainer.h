@@ -27,6 +27,7 @@ struct TrainOptions {
   std::string artifact, data, out;
   std::string comm = "auto"; ///< local, mpi, tcp; auto: by the environment
   int64_t steps = 100;       ///< the number of the last step, resumed ones included
+  double epochs = 0;         ///< instead of it: how often each sample of the data comes, at least; 0: not asked for
   int ranks = 0;             ///< must be the artifact's; 0: the artifact's
   int threads = 0;           ///< per rank; 0: the cores divided by the ranks
   std::optional<uint64_t> seed;
@@ -49,11 +50,15 @@ struct TrainOptions {
   std::string exportLora;  ///< adapters | merged | both; empty: adapters
   bool takesOver = false;  ///< the run folder, from a holder that shows no sign of life
 
-  std::string evalData;    ///< what is evaluated; empty: nothing
-  int64_t evalEvery = 0;   ///< steps between evaluations; 0: only at the end
+  std::string evalData;    ///< what is evaluated; "none": nothing; empty: the validation split of `data`, if it has one
+  int64_t evalEvery = 0;   ///< steps between evaluations; 0: after each of `epochs`, or only at the end
   int64_t evalBatches = 0; ///< of each evaluation, at most; 0: all
   bool evalOnly =
       false; ///< evaluate `resume` or what a run begins with, train and write nothing; needs neither data nor out
+
+  bool keepsBest = false;       ///< a checkpoint of the lowest evaluated loss, whose weights are exported
+  int64_t patience = 0;         ///< evaluations without a lower loss after which the run ends; 0: none
+  bool exportsLastStep = false; ///< although a better one is kept
 
   bool shuffle = true;
   std::string textField = "text";

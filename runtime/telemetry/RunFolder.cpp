@@ -4,11 +4,13 @@
 
 #include "runtime/base/File.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <unistd.h>
@@ -83,14 +85,24 @@ int64_t RunFolder::lastStep() const {
   return last;
 }
 
-bool RunFolder::hasEvaluation(int64_t step) const {
+std::vector<std::pair<int64_t, double>> RunFolder::evaluations() const {
+  std::vector<std::pair<int64_t, double>> found;
   std::ifstream stream = openRecords(metricsPath());
   for (std::string line; std::getline(stream, line);) {
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.value("stage", Json()) == "evaluation" && json.value("step", Json()) == step)
-      return true;
+    if (!json.is_object() || json.value("stage", Json()) != "evaluation")
+      continue;
+    const Json step = json.value("step", Json()), loss = json.value("eval_loss", Json());
+    if (step.is_number_integer())
+      found.emplace_back(step.get<int64_t>(),
+                         loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
-  return false;
+  return found;
+}
+
+bool RunFolder::hasEvaluation(int64_t step) const {
+  const auto all = evaluations();
+  return std::any_of(all.begin(), all.end(), [&](const auto &each) { return each.first == step; });
 }
 
 /// What run.json says; an empty object if there is none that can be read.
@@ -141,9 +153,11 @@ static Status writeRunInfoText(const std::string &path, const Json &json) {
   return writeFileAtomically(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Status RunFolder::recordEnd(int64_t step) const {
+Status RunFolder::recordEnd(int64_t step, std::optional<int64_t> bestStep) const {
   Json json = readRunInfo(runPath());
   json["finished_step"] = step;
+  if (bestStep)
+    json["best_step"] = *bestStep;
   return writeRunInfoText(runPath(), json);
 }
 

@@ -43,6 +43,9 @@ public:
   /// The last step that a run has made here. 0: none; one that ended before its first step (of bad data, say) left
   /// nothing to keep.
   int64_t lastStep() const;
+  /// The steps that were evaluated and their losses, in the order of the records; a loss that is not finite is no
+  /// number.
+  std::vector<std::pair<int64_t, double>> evaluations() const;
   /// Whether there is a record of the evaluation after a step.
   bool hasEvaluation(int64_t step) const;
   /// The step at which a run ended as it should have, with its weights written; nothing if none has, or goes on since.
@@ -76,8 +79,9 @@ public:
   static std::string fingerprintOf(const Artifact &artifact);
   /// Of a run that was resumed with what the runs before it say of themselves (`earlier`).
   Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;
-  /// Adds to run.json that the run has ended as it should have.
-  Status recordEnd(int64_t step) const;
+  /// Adds to run.json that the run has ended as it should have, and which step had the lowest evaluated loss, if that
+  /// was asked for.
+  Status recordEnd(int64_t step, std::optional<int64_t> bestStep) const;
 
 private:
   std::string root;

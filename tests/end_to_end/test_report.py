@@ -204,6 +204,26 @@ class Report(ToolTest):
         variants = self.report(*flags[:-2], "--target", "machine.json", "--fit=target")["fit"]
         self.assertTrue(variants["fits"])
 
+    def test_micro_batches_of_a_global_batch(self):
+        """As --accumulate; with --fit the fewest micro-batches that fit, and the artifact has these."""
+        by_hand = self.report("--batch", 4, "--accumulate", 6, "--mesh", "shard=2")["memory"]
+        self.assertEqual(self.report("--batch", 4, "--global-batch", 24, "--mesh", "shard=2")["memory"], by_hand)
+        whole = self.report("--global-batch", 24, "--mesh", "shard=2")["memory"]
+        self.assertEqual(whole, self.report("--batch", 24, "--mesh", "shard=2")["memory"])
+        found = self.report("--global-batch", 24, "--mesh", "shard=2", f"--fit={by_hand['reserved_per_rank']}", "-o", "net.tessera")
+        rows = [line.split() for line in self.text.splitlines() if line.endswith(("  fits", "  too large"))]
+        self.assertEqual([row[:2] for row in rows], [["24", "1"], ["12", "2"], ["8", "3"], ["6", "4"], ["4", "6"]])
+        self.assertEqual(found["memory"], by_hand)
+        summary = json.loads(self.succeed("tessera-dump", "net.tessera", "--json"))
+        self.assertIn([6, 4, 64], [entry["shape"] for entry in summary.get("summary", summary)["batch"]])
+        self.report("--global-batch", 24, "--mesh", "shard=2", "--fit=1000", status=3)
+        model = os.path.join(MODELS, "gpt.ts17.onnx")
+        for flags, problem in ((["--global-batch", 25, "--mesh", "shard=2"], "the nearest that does: 24 or 26"),
+                               (["--global-batch", 1, "--mesh", "shard=4"], "the nearest that does: 4$"),
+                               (["--global-batch", 24, "--batch", 10], "the nearest that is: 20 or 30"),
+                               (["--global-batch", 24, "--accumulate", 2], "excludes"), (["--global-batch", 0], "at least 1")):
+            self.fail_with("(?m)" + problem, "tessera-compile", model, *flags, "-o", "net.tessera")
+
     def test_the_longest_sequence_that_fits(self):
         """Each length is doubled until one does not fit; the report is that of the longest, and one more step would not fit."""
         flags = ("--batch", 2, "--mesh", "seq=2", "--attention", "ulysses", "--strategy", "zero3")

@@ -8,6 +8,7 @@
 #include "passes/shard/Strategy.h"
 #include "tools/common/CommandLine.h"
 #include "tools/tessera-compile/driver/Compile.h"
+#include "tools/tessera-compile/driver/GlobalBatch.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -183,7 +184,13 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--decay-curve", o.decayCurve, "how wsd decays: linear, cosine or 1-sqrt")->capture_default_str();
   app.add_option("--lr", o.learningRate, "peak learning rate; tessera-run can override it")->capture_default_str();
   tessera::groupOptions(app, "Learning rate");
-  app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
+  CLI::Option *accumulate =
+      app.add_option("--accumulate", o.accumulate, "micro-batches per step")->capture_default_str();
+  app.add_option(
+         "--global-batch", o.globalBatch,
+         "samples of one step over all ranks and micro-batches, instead of --accumulate; without --batch they are "
+         "one micro-batch, or with --fit as few as fit the device")
+      ->excludes(accumulate);
   app.add_option(
       "--index-check", o.indexCheck,
       "an index outside of its table that the model computes from data: error (the step fails), or clamp (the "
@@ -372,6 +379,8 @@ std::string finishOptions(tessera::CompileOptions &o, const std::vector<std::str
   if (!mesh.empty())
     if (std::string error = tessera::parseMesh(mesh, o.mesh); !error.empty())
       return error;
+  if (std::string error = divideGlobalBatch(o); !error.empty())
+    return error;
   return tessera::checkOptions(o);
 }
 
@@ -453,7 +462,7 @@ int main(int argc, char **argv) {
 
   if (printPipelines)
     options.output = "-";
-  for (const char *flag : {"--batch", "--seq"})
+  for (const char *flag : {"--batch", "--seq", "--global-batch"})
     if (app.count(flag) > 0 && app.get_option(flag)->as<int64_t>() < 1)
       return tessera::failUsage(app, std::string(flag) + " must be at least 1, got " +
                                          app.get_option(flag)->as<std::string>());

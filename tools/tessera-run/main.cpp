@@ -49,6 +49,27 @@ CLI::Validator someName() {
   return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
 }
 
+/// A number of steps, or a share of all of them: "5%".
+struct Steps {
+  std::string text;
+
+  std::optional<double> share() const {
+    return text.ends_with('%') ? std::optional(std::strtod(text.c_str(), nullptr) / 100) : std::nullopt;
+  }
+  std::optional<int64_t> count() const {
+    return text.empty() || text.ends_with('%') ? std::nullopt : std::optional<int64_t>(std::atoll(text.c_str()));
+  }
+};
+CLI::Validator stepsOrShare() {
+  return {[](std::string &text) {
+            if (!text.ends_with('%'))
+              return wholeNumber<int64_t>(0)(text);
+            std::string number = text.substr(0, text.size() - 1);
+            return amount(100)(number);
+          },
+          ""};
+}
+
 /// One of the words of a list with commas.
 CLI::Validator oneOf(const std::string &list) {
   return {[list](const std::string &text) {
@@ -81,14 +102,21 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", TESSERA_VERSION);
   app.get_formatter()->column_width(34);
   constexpr int maxThreads = 1024;
-  constexpr double maxSeconds = 1e9, maxRate = 1e30;
+  constexpr double maxSeconds = 1e9, maxRate = 1e30, maxEpochs = 1e9;
   app.add_option("artifact", options.artifact, "File made by tessera-compile")->required()->check(someName());
-  app.add_option("--data", options.data,
-                 "Token file (.bin), text (.txt, .json, .jsonl, or a folder of them), or arrays (.npz, .safetensors)")
+  app.add_option(
+         "--data", options.data,
+         "Folder that \"python -m tessera data\" made, token file (.bin), text (.txt, .json, .jsonl, or a folder "
+         "of them), or arrays (.npz, .safetensors)")
       ->check(someName());
-  app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
-      ->check(wholeNumber<int64_t>(1))
-      ->capture_default_str();
+  CLI::Option *steps = app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
+                           ->check(wholeNumber<int64_t>(1))
+                           ->capture_default_str();
+  app.add_option("--epochs", options.epochs,
+                 "How often each sample comes, instead of --steps: the run ends after the step with which the last one "
+                 "has come as often; may be a fraction")
+      ->check(amount(maxEpochs))
+      ->excludes(steps);
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->check(someName());
   app.add_option("--comm", options.comm,
                  "How ranks talk: local (threads of this process), mpi, tcp (RANK, WORLD_SIZE, MASTER_ADDR, "
@@ -105,11 +133,13 @@ int main(int argc, char **argv) {
   app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's")
       ->check(amount(maxRate));
   app.add_option("--min-lr", options.schedule.minLearningRate, "Where the schedule ends")->check(amount(maxRate));
-  app.add_option("--warmup", options.schedule.warmup, "Steps of linear warm-up")->check(wholeNumber<int64_t>(0));
+  Steps warmup, decay;
+  app.add_option("--warmup", warmup.text, "Steps of linear warm-up, or a share of all steps: 5%")
+      ->check(stepsOrShare());
   app.add_option("--schedule,--lr-schedule", options.schedule.schedule, tessera::scheduleKinds())
       ->check(oneOf(tessera::scheduleKinds()));
-  app.add_option("--decay-steps", options.schedule.decaySteps, "Last steps of the run, in which wsd decays")
-      ->check(wholeNumber<int64_t>(0));
+  app.add_option("--decay-steps", decay.text, "Last steps of the run, or a share of them, in which wsd decays")
+      ->check(stepsOrShare());
   app.add_option("--decay-curve", options.schedule.decayCurve, "How wsd decays: " + tessera::decayCurves())
       ->check(oneOf(tessera::decayCurves()));
 
@@ -138,8 +168,20 @@ int main(int argc, char **argv) {
       ->check(someName());
   app.add_option("--checkpoint-every", options.checkpointEvery, "Steps between checkpoints; 0 (default): none")
       ->check(wholeNumber<int64_t>(0));
-  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay; 0 (default): all")
+  app.add_option("--keep", options.keepCheckpoints, "Newest checkpoints that stay, beside the best; 0 (default): all")
       ->check(wholeNumber<int>(0));
+  CLI::Option *keepsBest =
+      app.add_flag("--keep-best", options.keepsBest,
+                   "Keep a checkpoint of the lowest evaluated loss (checkpoints/best), and export its weights");
+  CLI::Option *patience =
+      app.add_option("--patience", options.patience,
+                     "Evaluations in a row without a lower loss after which the run ends; goes with "
+                     "--keep-best")
+          ->check(wholeNumber<int64_t>(1));
+  std::string exportStep;
+  CLI::Option *exportsStep = app.add_option("--export-step", exportStep,
+                                            "Whose weights are exported with --keep-best: best (default), or last")
+                                 ->check(CLI::IsMember({"best", "last"}));
   app.add_option("--check-replicas", options.checkReplicas,
                  "Steps after which ranks compare what they hold equal copies of; 0 (default): only at checkpoints")
       ->check(wholeNumber<int64_t>(0));
@@ -172,15 +214,16 @@ int main(int argc, char **argv) {
       ->excludes(exportPath)
       ->excludes(exportHf);
 
-  app.add_option("--eval-data", options.evalData,
-                 "Data to evaluate, as --data; the artifact must have been compiled with --evaluate")
+  app.add_option(
+         "--eval-data", options.evalData,
+         "Data to evaluate, as --data, or none; the artifact must have been compiled with --evaluate (default: the "
+         "split 'valid' of --data, if it has one and the artifact evaluates)")
       ->check(someName());
-  app.add_option("--eval-every", options.evalEvery, "Steps between evaluations; 0 (default): only after the last step")
-      ->check(wholeNumber<int64_t>(0))
-      ->needs("--eval-data");
+  app.add_option("--eval-every", options.evalEvery,
+                 "Steps between evaluations; 0 (default): after each of --epochs, or only after the last step")
+      ->check(wholeNumber<int64_t>(0));
   app.add_option("--eval-batches", options.evalBatches, "Batches of each evaluation, at most; 0 (default): all")
-      ->check(wholeNumber<int64_t>(0))
-      ->needs("--eval-data");
+      ->check(wholeNumber<int64_t>(0));
   app.add_flag("--eval-only", options.evalOnly,
                "Evaluate the checkpoint of --resume, or the initial values, print the loss, and train nothing")
       ->needs("--eval-data");
@@ -256,8 +299,8 @@ int main(int argc, char **argv) {
            {"Learning rate", {"--lr", "--min-lr", "--warmup", "--schedule", "--decay-steps", "--decay-curve"}},
            {"State",
             {"--weights", "--weights-partial", "--model-file", "--resume", "--checkpoint-every", "--keep",
-             "--check-replicas", "--take-over", "--export", "--export-hf", "--export-like", "--export-dtype",
-             "--export-only", "--export-lora", "--no-export", "--on-nonfinite"}},
+             "--keep-best", "--patience", "--export-step", "--check-replicas", "--take-over", "--export", "--export-hf",
+             "--export-like", "--export-dtype", "--export-only", "--export-lora", "--no-export", "--on-nonfinite"}},
            {"Evaluation", {"--eval-data", "--eval-every", "--eval-batches", "--eval-only"}},
            {"Data", {"--order", "--text-field", "--token-bytes", "--tokenizer", "--end-of-document"}},
            {"Telemetry",
@@ -276,8 +319,8 @@ int main(int argc, char **argv) {
 
   // Neither is of use to what trains nothing.
   for (auto [name, what] :
-       {std::pair("--data", "what to train on: a token file (.bin), text or a folder of it, or arrays (.npz, "
-                            ".safetensors)"),
+       {std::pair("--data", "what to train on: a folder of \"python -m tessera data\", a token file (.bin), text or a "
+                            "folder of it, or arrays (.npz, .safetensors)"),
         std::pair("--out", "a folder for metrics, checkpoints and final weights")})
     if (!options.trainsNothing() && app.count(name) == 0)
       return tessera::failUsage(app, std::string(name) + " is required, " + what +
@@ -287,6 +330,9 @@ int main(int argc, char **argv) {
     for (const char *name : {"--data",
                              "--out",
                              "--steps",
+                             "--epochs",
+                             "--keep-best",
+                             "--patience",
                              "--seed",
                              "--weights",
                              "--weights-partial",
@@ -316,6 +362,16 @@ int main(int argc, char **argv) {
                                 "--weights-partial: '" + partial + "' is no regular expression: " + regex->error());
     options.isPartialWeight = [regex](const std::string &name) { return re2::RE2::PartialMatch(name, *regex); };
   }
+  if (app.count("--epochs") > 0 && options.epochs == 0)
+    return tessera::failUsage(app, "--epochs must be more than 0");
+  if (exportsStep->count() > 0 && keepsBest->count() + patience->count() == 0)
+    return tessera::failUsage(app, "--export-step needs --keep-best");
+  options.keepsBest |= patience->count() > 0;
+  options.exportsLastStep = exportStep == "last";
+  options.schedule.warmup = warmup.count();
+  options.schedule.warmupShare = warmup.share();
+  options.schedule.decaySteps = decay.count();
+  options.schedule.decayShare = decay.share();
   options.shuffle = order == "shuffled";
   options.readsBytes = tokenizer == "bytes";
   options.logsMemory = logged == "memory";

@@ -1,7 +1,9 @@
-"""python -m tessera: exports a model for tessera-compile, or checks that it trains as in PyTorch.
+"""python -m tessera: exports a model for tessera-compile, checks that it trains as in PyTorch, or makes tokens of text.
 
-usage: python -m tessera export TARGET -o net.pt2|net.onnx [options]
+usage: python -m tessera build TARGET -o net.tessera [options and flags of tessera-compile]
+       python -m tessera export TARGET -o net.pt2|net.onnx [options]
        python -m tessera verify TARGET [options] [-- flags of tessera-compile]
+       python -m tessera data build|inspect|mix …   (python -m tessera data --help)
 
 TARGET is one of
   package.module:function   or   file.py:function
@@ -9,7 +11,7 @@ TARGET is one of
       tensors, and the names of its inputs (default, and always in a .pt2 file: those of forward). Dimension 0 of every input
       is the batch. Where an exporter cannot keep it open, the file has the example's size.
   hf:<type>                 hf:gpt2, hf:llama, …: a Hugging Face causal language model of that type with random weights
-  hf:<folder>               the configuration in that folder, and its weights if they are there
+  hf:<folder>               the configuration in that folder, and its weights if they are there; also without hf:
   hf:<path of config.json>  the configuration alone, with random weights or (--no-weights) without
 """
 

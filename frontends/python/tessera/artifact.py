@@ -66,12 +66,12 @@ def file_of(model):
         yield path
 
 
-def compile(program_or_path, output=None, *, batch, seq=None, mesh=None, strategy=None, flags=(), **options):
+def compile(program_or_path, output=None, *, batch=None, seq=None, mesh=None, strategy=None, flags=(), **options):
     """Compiles a model into one file for all ranks; returns an Artifact.
 
     program_or_path: a Program, or the path of a .pt2 or .onnx file. output: the file to write (default: the model's path
         with the ending .tessera; a Program needs one).
-    batch: samples of one micro-batch over all ranks; seq: positions of one sample, where they are open.
+    batch: samples of one micro-batch over all ranks, or global_batch: those of a step; seq: positions of one sample, where they are open.
     mesh: ranks by axis, {"shard": 2} or "shard=2" (default: one rank); strategy: "ddp", "zero1", "zero2", "zero3", "hsdp".
     options: every flag of tessera-compile with _ for - (options.py): loss="mse", optimizer="adamw", lr=1e-3 (per step),
         precision="bf16", remat="full", dim={"name": 4}, …
@@ -88,7 +88,7 @@ def compile(program_or_path, output=None, *, batch, seq=None, mesh=None, strateg
     return Artifact(output, None if isinstance(program_or_path, (str, os.PathLike)) else program_or_path)
 
 
-def report(program_or_path, *, batch, seq=None, target=None, mesh=None, strategy=None, flags=(), **options):
+def report(program_or_path, *, batch=None, seq=None, target=None, mesh=None, strategy=None, flags=(), **options):
     """Predicts memory, communication and time of a step on a machine that need not be there; returns a Report.
 
     target: "cpu", "h100x8", …, or the path of a target file (default: this CPU). The rest as in `compile`. Nothing is

@@ -25,6 +25,8 @@ def add_target(parser):
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="setting of a hf: configuration")
     parser.add_argument("--batch", type=int, default=2, help="samples of the example of hf: models")
     parser.add_argument("--seq", type=int, default=16, help="tokens of the example of hf: models")
+    parser.add_argument("--documents", choices=["on", "auto", "off"], default="off",
+                        help="position_ids as an input of a hf: model, by which it keeps documents of one row apart")
     parser.add_argument("--seed", type=int, default=0, help="of random weights and data")
     parser.add_argument("--exporter", choices=["auto", "torchscript", "dynamo"], default="auto",
                         help="of ONNX; auto: the first of them whose file passes all checks")
@@ -57,6 +59,8 @@ def parser_of(description):
     verify.add_argument("--tolerance", type=float, default=1e-4, help="of a gradient, relative to its largest element")
     verify.add_argument("--json", metavar="FILE", help="write the result there")
     verify.add_argument("--keep", metavar="FOLDER", help="keep the files there: model, data, artifact, run")
+    commands.add_parser("build", help="export and compile in one: build --help", add_help=False)
+    commands.add_parser("data", help="make, show and mix folders of tokens: data --help", add_help=False)
     return parser
 
 
@@ -86,6 +90,12 @@ largest element, and by more where PyTorch's own are as far from those in float6
 
 
 def main(words, description):
+    if words[:1] == ["data"]:  # needs no torch
+        from .data.command import main as data
+        return data(words[1:])
+    if words[:1] == ["build"]:  # passes unknown flags on
+        from .build import main as build
+        return build(words[1:])
     at = words.index("--") if "--" in words else len(words)
     parser = parser_of(description)
     options, unknown = parser.parse_known_args(words[:at])
@@ -114,7 +124,8 @@ def load(options, weights=True):
 
     from . import targets
     torch.manual_seed(options.seed)
-    return targets.load_target(options.target, options.set, options.batch, options.seq, weights=weights)
+    return targets.load_target(options.target, options.set, options.batch, options.seq, weights=weights,
+                               documents=options.documents)
 
 
 def export(options):

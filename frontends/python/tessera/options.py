@@ -20,7 +20,8 @@ COMPILE = {
     "clip_norm": ("--clip-norm", NUMBER), "clip_value": ("--clip-value", NUMBER), "ema": ("--ema", NUMBER),
     "guard_updates": ("--guard-updates", TEXT), "evaluate": ("--evaluate", SWITCH), "metric": ("--metric", LIST), "schedule": ("--schedule", TEXT),
     "warmup": ("--warmup", INTEGER), "min_lr": ("--min-lr", NUMBER), "decay_steps": ("--decay-steps", INTEGER),
-    "decay_curve": ("--decay-curve", TEXT), "accumulate": ("--accumulate", INTEGER), "index_check": ("--index-check", TEXT),
+    "decay_curve": ("--decay-curve", TEXT), "accumulate": ("--accumulate", INTEGER),
+    "global_batch": ("--global-batch", INTEGER), "index_check": ("--index-check", TEXT),
     "document_ids": ("--document-ids", TEXT), "remat": ("--remat", TEXT), "precision": ("--precision", TEXT),
     "fp8_recipe": ("--fp8-recipe", TEXT), "fp8_filter": ("--fp8-filter", TEXT), "fp8_keep_bf16": ("--fp8-keep-bf16", TEXT),
     "fp8_select": ("--fp8-select", TEXT), "fp8_amax": ("--fp8-amax", TEXT), "fp8_nonfinite": ("--fp8-nonfinite", TEXT),
@@ -36,8 +37,9 @@ COMPILE = {
 }
 TRAIN = {
     "comm": ("--comm", TEXT), "ranks": ("--ranks", INTEGER), "threads": ("--threads", INTEGER), "seed": ("--seed", INTEGER),
-    "lr": ("--lr", NUMBER), "min_lr": ("--min-lr", NUMBER), "warmup": ("--warmup", INTEGER), "schedule": ("--schedule", TEXT),
-    "decay_steps": ("--decay-steps", INTEGER), "decay_curve": ("--decay-curve", TEXT),
+    "lr": ("--lr", NUMBER), "min_lr": ("--min-lr", NUMBER), "warmup": ("--warmup", SIZE), "schedule": ("--schedule", TEXT),
+    "decay_steps": ("--decay-steps", SIZE), "decay_curve": ("--decay-curve", TEXT),
+    "keep_best": ("--keep-best", SWITCH), "patience": ("--patience", INTEGER), "export_step": ("--export-step", TEXT),
     "on_nonfinite": ("--on-nonfinite", TEXT), "resume": ("--resume", TEXT), "model_file": ("--model-file", TEXT), "checkpoint_every": ("--checkpoint-every", INTEGER),
     "keep": ("--keep", INTEGER), "check_replicas": ("--check-replicas", INTEGER), "take_over": ("--take-over", SWITCH),
     "weights_partial": ("--weights-partial", TEXT), "export_hf": ("--export-hf", TEXT), "export_like": ("--export-like", TEXT),

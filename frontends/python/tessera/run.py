@@ -80,12 +80,12 @@ class Run:
         return f"Run({self.out!r})"
 
 
-def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **options):
+def train(artifact, data, *, steps=None, epochs=None, weights=None, out, flags=(), show=None, **options):
     """Trains; returns the Run when it has ended.
 
     artifact: an Artifact or its path. data: the path of tokens, text or arrays (docs/data.md), or {name: array} with the
         samples along dimension 0, "targets" among them.
-    steps: number of the last step. out: folder of the run; it must not hold another.
+    steps: number of the last step; or epochs: how often each sample comes. out: folder of the run; it must not hold another.
     weights: initial parameters: a Program, the path of a .pt2, .onnx or .safetensors file, or "fresh" for values by rule
         from the seed. Without, those of the program or file that was compiled; by rule if it has none.
     show: pass on all that the tool prints, or nothing. By default all of it goes to a terminal; elsewhere, in a notebook or a log, a
@@ -97,11 +97,14 @@ def train(artifact, data, *, steps, weights=None, out, flags=(), show=None, **op
     the same, and end Python, unless the program handles them; if Python is killed, the tool ends as by SIGTERM.
     Raises ToolError with what the tool said.
     """
+    if (steps is None) == (epochs is None):
+        raise TypeError("tessera.train() takes steps or epochs, one of them")
+    length = ["--steps", str(steps)] if epochs is None else ["--epochs", str(epochs)]
     with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         if isinstance(options.get("eval_data"), dict):
             options["eval_data"] = data_file(options["eval_data"], folder, "eval_data")
         command = [tools.find_tool("tessera-run"), os.fspath(artifact), "--data", data_file(data, folder),
-                   "--steps", str(steps), "--out", os.fspath(out), *flags_of(TRAIN, "train", options), *map(str, flags)]
+                   *length, "--out", os.fspath(out), *flags_of(TRAIN, "train", options), *map(str, flags)]
         flag, values = ("--weights", weights) if weights is not None else ("--model-file", program_of(artifact, command))
         if values is None:
             follow(command, show)

@@ -20,20 +20,30 @@ def parse_value(text):
         return text
 
 
-def load_target(target, settings=(), batch=2, sequence=16, say=print, weights=True):
+def load_target(target, settings=(), batch=2, sequence=16, say=print, weights=True, documents="off"):
     """(module, inputs, names) of a target. inputs: tuple of tensors; names: as many texts.
 
     settings: ["KEY=VALUE", …], for Hugging Face configurations only; batch (samples) and sequence (tokens): sizes of their
-    example; weights: False makes a module whose parameters have shapes only. Raises ExportError.
+    example; weights: False makes a module whose parameters have shapes only. documents: "on" gives a causal model of Hugging
+    Face's an input position_ids, by which it keeps documents of one row apart; "auto": if it does. Raises ExportError.
     """
     values = read_settings(settings)
-    if target.startswith("hf:"):
-        return load_hugging_face(target[3:], values, batch, sequence, say, weights)
+    if is_hugging_face(target):
+        return load_hugging_face(target.removeprefix("hf:"), values, batch, sequence, say, weights, documents)
     if ":" not in target:
-        raise ExportError(f"'{target}' is not module:function, file.py:function or hf:<type>")
-    if settings:
-        raise ExportError("--set is for hf: targets")
+        raise ExportError(f"'{target}' is not module:function, file.py:function, hf:<type> or a folder with a config.json")
+    if settings or documents == "on":
+        raise ExportError("--set and --documents are for hf: targets")
     return load_function(target, weights)
+
+
+def is_hugging_face(target):
+    """Whether a target is hf:…, or a folder of Hugging Face's."""
+    return target.startswith("hf:") or os.path.isfile(os.path.join(target, "config.json"))
+
+
+def has_files_of_weights(folder):
+    return os.path.isdir(folder) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(folder))
 
 
 def read_settings(settings):
@@ -94,10 +104,11 @@ def without_weights(wanted):
     return no_weights()
 
 
-def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
+def load_hugging_face(name, settings, batch, sequence, say=print, weights=True, documents="off"):
     """A language model by its type or the path of a config.json (random weights) or its folder (its weights if they are there): a
-    causal one as a module from input_ids [batch, sequence] to logits [batch, sequence, vocabulary], one of an encoder and a
-    decoder with decoder_input_ids [batch, sequence], too. Raises ExportError."""
+    causal one as a module from input_ids [batch, sequence] to logits [batch, sequence, vocabulary], with documents from
+    position_ids [batch, sequence], too, one of an encoder and a decoder with decoder_input_ids [batch, sequence], too. Raises
+    ExportError."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         import torch
@@ -109,7 +120,7 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
         config = make_configuration(name, settings, say)
         is_pair = getattr(config, "is_encoder_decoder", False)
         make = transformers.AutoModelForSeq2SeqLM if is_pair else transformers.AutoModelForCausalLM
-        has_weights = weights and os.path.isdir(name) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(name))
+        has_weights = weights and has_files_of_weights(name)
 
         def build(attention):
             if has_weights:
@@ -143,6 +154,10 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
         def forward(self, input_ids):
             return self.model(input_ids=input_ids, use_cache=False).logits
 
+    class RowLogits(Logits):
+        def forward(self, input_ids, position_ids):
+            return self.model(input_ids=input_ids, position_ids=position_ids, use_cache=False).logits
+
     class PairLogits(Logits):
         def forward(self, input_ids, decoder_input_ids):
             return self.model(input_ids=input_ids, decoder_input_ids=decoder_input_ids, use_cache=False).logits
@@ -155,7 +170,17 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True):
     tokens = example_tokens(model.config, batch, sequence)
     if is_pair:
         return PairLogits().train(), (tokens, tokens.flip(1)), ["input_ids", "decoder_input_ids"]
-    return Logits().train(), (tokens,), ["input_ids"]
+    if documents == "off":
+        return Logits().train(), (tokens,), ["input_ids"]
+    from .documents import why_not_apart
+    why = why_not_apart(model, make)
+    if why and documents == "on":
+        raise ExportError(f"hf:{name}: {why}: build its data with --pack none, a document a row, and export it without --documents")
+    say(f"hf:{name}: " + (f"no positions, so that its rows hold one document (data build --pack none): {why}" if why else
+                          "keeps the documents of a row apart by position_ids"))
+    if why:
+        return Logits().train(), (tokens,), ["input_ids"]
+    return RowLogits().train(), (tokens, torch.arange(sequence).repeat(batch, 1)), ["input_ids", "position_ids"]
 
 
 def example_tokens(config, batch, sequence):

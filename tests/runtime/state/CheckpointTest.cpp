@@ -137,6 +137,39 @@ TEST(Checkpoint, AfterResumingAnEarlierStepTheNewOnesStay) {
   expectEqual(resumed, state);
 }
 
+TEST(Checkpoint, TheBestOneStays) {
+  ScratchFolder scratch;
+  FakeState state(byModule, 2);
+  uint64_t best = 2;
+  CheckpointOptions options{scratch.root(), 1};
+  options.isBest = [&](uint64_t step) { return step == best; };
+  auto existing = [&] {
+    std::vector<uint64_t> steps;
+    for (uint64_t step = 1; step < 9; ++step)
+      if (fs::exists(scratch.path(checkpointName(step))))
+        steps.push_back(step);
+    return steps;
+  };
+  EXPECT_EQ(bestCheckpoint(scratch.root()), std::nullopt);
+  for (uint64_t step : {1, 2, 3, 4})
+    ASSERT_STATUS_OK(saveCheckpoint(options, infoOfStep(step), state.ranks));
+  EXPECT_EQ(existing(), (std::vector<uint64_t>{2, 4}));
+  EXPECT_EQ(bestCheckpoint(scratch.root()), 2u);
+  EXPECT_EQ(*findCheckpoint(scratch.path("best")), scratch.path("ckpt-2"));
+  EXPECT_EQ(*findCheckpoint(scratch.root()), scratch.path("ckpt-4"));
+  best = 5;
+  ASSERT_STATUS_OK(saveCheckpoint(options, infoOfStep(5), state.ranks));
+  EXPECT_EQ(existing(), std::vector<uint64_t>{5});
+  ASSERT_STATUS_OK(saveCheckpoint(options, infoOfStep(6), state.ranks));
+  EXPECT_EQ(existing(), (std::vector<uint64_t>{5, 6}));
+  ASSERT_STATUS_OK(makeBest(scratch.path("ckpt-6"))); // after it has got its name
+  EXPECT_EQ(bestCheckpoint(scratch.root()), 6u);
+  ASSERT_STATUS_OK(recoverCheckpoints(scratch.root()));
+  EXPECT_EQ(existing(), (std::vector<uint64_t>{5, 6}));
+  fs::remove_all(scratch.path("ckpt-6"));
+  EXPECT_EQ(bestCheckpoint(scratch.root()), std::nullopt);
+}
+
 TEST(Checkpoint, AsynchronousWriterSavesTheStateOfTheCall) {
   ScratchFolder scratch;
   FakeState state(byModule, 2), expected(byModule, 2), resumed(byModule, 2);

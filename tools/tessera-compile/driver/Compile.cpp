@@ -16,6 +16,7 @@
 #include "tools/tessera-compile/driver/Computation.h"
 #include "tools/tessera-compile/driver/Emit.h"
 #include "tools/tessera-compile/driver/Fit.h"
+#include "tools/tessera-compile/driver/GlobalBatch.h"
 #include "tools/tessera-compile/driver/LongestSequence.h"
 #include "tools/tessera-compile/driver/MemoryLimit.h"
 #include "tools/tessera-compile/driver/Tensors.h"
@@ -377,6 +378,8 @@ FailureOr<CompileOutcome> compile(const CompileOptions &asked, MLIRContext &cont
     if (!options.report && options.output.empty())
       return CompileOutcome::Done;
   }
+  if (options.isMicroBatchOpen && options.fit && failed(fitGlobalBatch(options, *target, context, out)))
+    return failure();
   const bool isGpu = target->kind == "cuda";
   if (isGpu && options.targetCpu != CompileOptions().targetCpu) {
     emitError(unknown) << "--target-cpu: the kernels of --target " << options.target << " are for GPUs";

@@ -48,6 +48,8 @@ struct CompileOptions {
   // Import.
   std::map<std::string, int64_t> dims; ///< symbolic dimension = value
   int64_t batch = 0;                   ///< samples of one micro-batch over all ranks; 0: as in the file
+  int64_t globalBatch = 0;             ///< samples of one step over all ranks and micro-batches; 0: not asked for
+  bool isMicroBatchOpen = false;       ///< `batch` is to be found, so that the step fits
   int64_t sequence = 0;                ///< tokens of one sample; 0: as in the file
   std::vector<std::string> dimRoles;   ///< "<input>:<dimension>=<batch|sequence|none>[,…]"
   // Regular expressions of tensors' names, see frontends/Frontend.h.

@@ -1,0 +1,79 @@
+"""Whether a causal language model keeps the documents of one row apart by their positions."""
+
+import contextlib
+import copy
+import inspect
+
+# Of a model without values one with random ones is asked, if it is not larger than this; else one of fewer layers.
+MOST_PARAMETERS = 300_000_000
+LAYERS = 2
+
+
+def why_not_apart(model, make):
+    """Why a document behind another one, with positions from 0 again, would see it; None if it does not. model: a causal one
+    of transformers; make: the class of automatic models that makes one like it."""
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return f"{type(model).__name__} takes no position_ids"
+    asked = like(model, make)
+    if asked is None:
+        return f"{type(model).__name__} is too large to be tried without its weights; --documents on takes it as it is"
+    return why_they_meet(asked)
+
+
+def like(model, make):
+    """The model itself if it has values, else a smaller one of its configuration with random values; None: none is small enough."""
+    import torch
+
+    from .module_checks import has_values
+    if all(map(has_values, model.parameters())):
+        return model
+    config = copy.deepcopy(model.config)
+    attention = config._attn_implementation
+    if count(model) > MOST_PARAMETERS:
+        if not isinstance(getattr(config, "num_hidden_layers", None), int):
+            return None
+        with contextlib.suppress(Exception):  # what follows from the number of layers is the configuration's business
+            config = type(config).from_dict(shortened(config.to_dict()))
+        with torch.device("meta"):
+            if count(make.from_config(config, attn_implementation=attention)) > 2 * MOST_PARAMETERS:
+                return None
+    state = torch.random.get_rng_state()
+    try:
+        return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
+    finally:
+        torch.random.set_rng_state(state)
+
+
+def shortened(values):
+    """The dictionary of a configuration with LAYERS layers."""
+    layers = values["num_hidden_layers"]
+    return {key: LAYERS if key == "num_hidden_layers" else value[:LAYERS] if isinstance(value, list) and len(value) == layers else value
+            for key, value in values.items()}
+
+
+def count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def why_they_meet(model):
+    """Compares the logits of a document behind another one with those of it alone."""
+    import torch
+
+    from .targets import example_tokens
+    length = 6
+    first, second = example_tokens(model.config, 2, length)[:, None]
+    positions = torch.arange(length)[None]
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            alone = model(input_ids=second, use_cache=False).logits
+            behind = model(input_ids=torch.cat([first, second], 1), position_ids=torch.cat([positions, positions], 1),
+                           use_cache=False).logits[:, length:]
+    except Exception as why:  # whatever a model's code raises
+        return f"{type(model).__name__} does not run on two documents in a row ({type(why).__name__})"
+    finally:
+        model.train(was_training)
+    if torch.allclose(alone, behind, rtol=1e-3, atol=1e-3 * float(alone.abs().max())):
+        return None
+    return f"in {type(model).__name__}, a document sees the one before it in a row, whatever its positions say"

@@ -1,0 +1,185 @@
+"""From a Hugging Face folder to a fine-tuned one in three commands, against PyTorch; needs torch, transformers and safetensors.
+
+usage: finetune_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import data_tokenizers
+import numpy
+import safetensors.torch
+import torch
+import torch_cases
+import transformers
+from tessera import targets, tools
+
+transformers.logging.set_verbosity_error()
+transformers.utils.logging.disable_progress_bar()
+CASES = {}
+SEQUENCE = 160
+SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=48,
+             head_dim=8, max_position_embeddings=SEQUENCE)
+FAMILIES = {"llama": SMALL, "qwen2": SMALL | dict(tie_word_embeddings=True), "gemma": SMALL,
+            "gemma2": SMALL | dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
+            "gpt2": dict(n_embd=32, n_layer=2, n_head=4, n_positions=SEQUENCE, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+            "mistral": SMALL | dict(sliding_window=7)}
+TEACHES = [("what is {a} plus {b}?", "{a} plus {b} is {c}."), ("{a} + {b}", "{c}"), ("please add {a} to {b} for me", "that is {c}, as {a} + {b}")]
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def command(*words):
+    """The output of python -m tessera …"""
+    done = subprocess.run([sys.executable, "-m", "tessera", *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"{words}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def records(count):
+    """Conversations of different lengths, some with a second turn."""
+    made = []
+    for at in range(count):
+        messages = []
+        for turn in range(1 + at % 2):
+            numbers = {"a": (at * 7 + turn) % 10, "b": (at * 3) % 10}
+            question, answer = (text.format(**numbers, c=sum(numbers.values())) for text in TEACHES[(at + turn) % 3])
+            messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        made.append({"messages": messages})
+    for at in range(count // 4):  # equal ones would go to one split together
+        made.append({"messages": [{"role": "user", "content": f"{at} capital of Zubrowka?"}, {"role": "assistant", "content": "It is Lutz."}]})
+    return made
+
+
+def make(folder, family, count=23):
+    """A model's folder and a file of conversations; returns (path of the model, path of the file)."""
+    path = os.path.join(folder, "hf")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(data_tokenizers.gpt(path, data_tokenizers.MARKED))
+    config = transformers.CONFIG_MAPPING[family](**FAMILIES[family], vocab_size=len(tokenizer) + 5)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path, max_shard_size="30KB")
+    file = os.path.join(folder, "chat.jsonl")
+    with open(file, "w") as out:
+        out.writelines(json.dumps(record) + "\n" for record in records(count))
+    return path, file
+
+
+def twin(path, file):
+    """(model, loss): the mean over the tokens of answers, of each conversation alone in a batch, without any packing."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    model = targets.load_target(path, say=lambda _: None)[0]
+    total = count = 0
+    with open(file) as lines:
+        for line in lines:
+            made = tokenizer.apply_chat_template(json.loads(line)["messages"], tokenize=True, return_dict=True,
+                                                 return_assistant_tokens_mask=True)
+            ids, mask = torch.tensor(made["input_ids"]), torch.tensor(made["assistant_masks"])
+            logits = model(ids[None])[0, :-1]
+            wanted = torch.where(mask[1:] == 1, ids[1:], -100)
+            total = total + torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+            count += int((wanted != -100).sum())
+    return model, total / count
+
+
+def rows_of(data, split="train"):
+    with open(os.path.join(data, "manifest.json")) as file:
+        return json.load(file)["splits"][split]["rows"]
+
+
+def train(artifact, *words):
+    return tools.run_tool("tessera-run", artifact, *words, "--threads", 1)
+
+
+@case
+def packed_rows_train_as_documents_alone(test, folder):
+    """One step over all rows: the loss and every gradient are those of PyTorch over each conversation by itself."""
+    for family in FAMILIES:
+        for ranks in (1, 2) if family == "llama" else (2,):
+            place = os.path.join(folder, f"{family}-{ranks}")
+            path, file = make(place, family)
+            data, artifact, out = (os.path.join(place, name) for name in ("data", "ft.tessera", "run"))
+            command("data", "build", file, "--model", path, "--seq", SEQUENCE, "-o", data)
+            rows = rows_of(data)
+            test.assertEqual(rows, 12)  # of 28 conversations; every one of them is in the step
+            command("build", path, "--data", data, "--ranks", ranks, "--global-batch", rows, "--keep-gradients", "-o", artifact)
+            train(artifact, "--weights", path, "--data", data, "--steps", 1, "--out", out, "--dump", "gradients", "--no-export")
+            model, loss = twin(path, file)
+            loss.backward()
+            with open(os.path.join(out, "metrics.jsonl")) as lines:
+                got = next(json.loads(line)["loss"] for line in lines if '"loss"' in line)
+            test.assertAlmostEqual(got, loss.item(), delta=2e-5 * loss.item(), msg=family)
+            gradients = safetensors.torch.load_file(os.path.join(out, "dump-1", "gradients.safetensors"))
+            named = dict(model.named_parameters(remove_duplicate=False))  # a tied one is known by either name
+            test.assertEqual({id(named[name]) for name in gradients}, set(map(id, named.values())), family)
+            for name, value in gradients.items():
+                error = float((value - named[name].grad).abs().max() / named[name].grad.abs().max())
+                test.assertLess(error, 2e-4, f"{family} {ranks} {name}")
+
+
+@case
+def three_commands(test, folder):
+    """The issue's: conversations that are learnt, the best weights exported, and transformers answers with them."""
+    path, file = make(folder, "llama", 60)
+    data, artifact, out, exported = (os.path.join(folder, name) for name in ("data", "ft.tessera", "run", "out"))
+    command("data", "build", file, "--model", path, "--seq", SEQUENCE, "--split", "valid=10%", "-o", data)
+    printed = command("build", path, "--data", data, "--ranks", 2, "--global-batch", 4, "--lr", 3e-2, "--clip-norm", 1, "-o", artifact)
+    test.assertIn("keeps the documents of a row apart", printed)
+    printed = train(artifact, "--weights", path, "--data", data, "--epochs", 40, "--warmup", "5%", "--schedule", "cosine", "--keep-best",
+                    "--export-hf", exported, "--out", out)
+    test.assertIn("evaluations over", printed)
+    with open(os.path.join(out, "metrics.jsonl")) as lines:
+        losses = [json.loads(line)["eval_loss"] for line in lines if "eval_loss" in line]
+    test.assertEqual(len(losses), 40)
+    model, report = transformers.AutoModelForCausalLM.from_pretrained(exported, output_loading_info=True)
+    test.assertFalse(any(report.values()), report)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
+    # The exported weights are those of the lowest loss, which PyTorch computes from the split's rows.
+    total = count = 0
+    for tokens, mask in documents(data, "valid"):
+        logits = model(torch.tensor(tokens)[None]).logits[0, :-1]
+        wanted = torch.where(torch.tensor(mask[1:]) == 1, torch.tensor(tokens[1:]), -100)
+        total += torch.nn.functional.cross_entropy(logits, wanted, reduction="sum").item()
+        count += int((wanted != -100).sum())
+    test.assertAlmostEqual(total / count, min(losses), delta=1e-4)
+    asked = tokenizer.apply_chat_template([{"role": "user", "content": "3 capital of Zubrowka?"}], add_generation_prompt=True,
+                                          return_tensors="pt", return_dict=True)
+    answer = model.generate(**asked, max_new_tokens=20, do_sample=False, eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"))
+    test.assertIn("It is Lutz.", tokenizer.decode(answer[0]))
+
+
+def documents(data, split):
+    """(tokens, mask) of each document of a split, of a folder with one shard and 16-bit tokens, read by hand."""
+    tokens = numpy.fromfile(os.path.join(data, "tokens", "00000.tokens"), "<u2")
+    mask = numpy.unpackbits(numpy.fromfile(os.path.join(data, "tokens", "00000.mask"), numpy.uint8), bitorder="little")
+    words = numpy.fromfile(os.path.join(data, split + ".rows"), "<u8")
+    for begin, count in words[5 + int(words[2]) + 1:].reshape(-1, 2):
+        yield tokens[int(begin):int(begin + count)].astype(numpy.int64), mask[int(begin):int(begin + count)].astype(numpy.int64)
+
+
+@case
+def models_that_mix_documents(test, folder):
+    """Rows hold one document each where a model has no positions, or does not mind them."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(data_tokenizers.gpt(os.path.join(folder, "tokenizer")))
+    for family, settings, why in (("bloom", dict(hidden_size=32, n_layer=2, n_head=4), "takes no position_ids"),
+                                  ("mamba", dict(hidden_size=32, num_hidden_layers=2, state_size=4), "takes no position_ids")):
+        path = os.path.join(folder, family)
+        config = transformers.CONFIG_MAPPING[family](**settings, vocab_size=len(tokenizer))
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path)
+        said = []
+        names = targets.load_target(path, say=said.append, weights=False, documents="auto")[2]
+        test.assertEqual(names, ["input_ids"], family)
+        test.assertIn(why, said[-1])
+        try:
+            targets.load_target(path, say=said.append, weights=False, documents="on")
+            test.fail(family)
+        except Exception as refusal:
+            test.assertIn("--pack none", str(refusal))
+
+
+if __name__ == "__main__":
+    torch_cases.run(CASES)
