@@ -134,4 +134,15 @@ Status syncDirectory(const std::string &path) {
   return error ? systemError("write", path, error) : Status::ok();
 }
 
+Status publishFolder(const std::string &temporary, const std::string &folder) {
+  TESSERA_RETURN_IF_ERROR(syncDirectory(temporary));
+  int failure = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+  // Some file systems (NFS, Lustre) cannot; there, rename replaces an empty folder at most.
+  if (failure == EINVAL || failure == ENOSYS || failure == EOPNOTSUPP)
+    failure = ::rename(temporary.c_str(), folder.c_str()) == 0 ? 0 : errno;
+  if (failure != 0)
+    return systemError("make", folder, failure);
+  return syncDirectory(absolutePath(folder).parent_path().string());
+}
+
 } // namespace tessera

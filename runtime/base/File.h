@@ -59,6 +59,8 @@ std::filesystem::path absolutePath(const std::string &path);
 Status writeFileAtomically(const std::string &path, std::string_view text);
 /// Makes renames and removals inside a folder durable.
 Status syncDirectory(const std::string &path);
+/// Gives a complete folder its name; one that has come up there meanwhile stays, and is an error.
+Status publishFolder(const std::string &temporary, const std::string &folder);
 
 } // namespace tessera
 

@@ -44,9 +44,11 @@ std::string describeWantedData(const std::vector<BatchSpec> &specs) {
   std::string text, arrays;
   Result<TokenPlan> plan = TokenPlan::make("", specs, TokenPlan::Documents::Rows);
   if (plan.isOk())
-    text = "tokens, " + std::to_string(plan->length + 1) + " for a sample" +
-           (plan->vocabulary >= 0 ? " and below " + std::to_string(plan->vocabulary) : "") +
-           ": --data tokens.bin, or text that is read as bytes: --data text/\nor ";
+    text =
+        "tokens, " + std::to_string(plan->length + 1) + " for a sample" +
+        (plan->vocabulary >= 0 ? " and below " + std::to_string(plan->vocabulary) : "") +
+        ": --data tokens.bin, text that is read as bytes: --data text/, or rows of a tokenizer: python -m tessera data "
+        "build\nor ";
   text += "arrays: --data data.npz or data.safetensors, with\n";
   for (const BatchSpec &spec : specs) {
     text +=

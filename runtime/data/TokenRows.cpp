@@ -7,12 +7,12 @@
 
 #include "runtime/base/EvenBlocks.h"
 #include "runtime/base/Fingerprint.h"
+#include "runtime/base/Log.h"
 #include "runtime/data/TokenPlan.h"
 #include "runtime/data/TokenizedData.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -162,6 +162,9 @@ static std::string misfit(const TokenizedData &data, const TokenizedData::Split 
     return "'" + data.folder + "' has tokens up to " + std::to_string(data.largestToken) +
            ", but the model's vocabulary is " + std::to_string(plan.vocabulary) +
            ": it is of another tokenizer, or its embeddings were not resized";
+  if (plan.vocabulary >= 0 && static_cast<int64_t>(data.paddingToken) >= plan.vocabulary && data.packing != "windows")
+    return "the padding token of '" + data.folder + "' is " + std::to_string(data.paddingToken) +
+           ", but the model's vocabulary is " + std::to_string(plan.vocabulary);
   if (plan.target < 0)
     return rows + "say which tokens count as targets, and the model, which computes its loss from the tokens itself, "
                   "has no input for that: export its logits (--loss cross-entropy)";
@@ -185,6 +188,11 @@ Result<std::unique_ptr<SampleSource>> TokenRows::open(const TokenizedData &data,
   if (made->counts.rows == 0)
     return TESSERA_ERROR(InvalidArgument, "split '" + split + "' of '" + data.folder + "' has no rows");
   made->ignoreIndex = specs[made->plan.target].ignoreIndex;
+  if (made->counts.pieces > made->counts.rows && made->plan.tellsDocuments)
+    log::info(
+        "rows of '{}' hold several documents: the model is taken to keep them apart by its positions or numbers of "
+        "documents",
+        data.folder);
   TESSERA_ASSIGN_OR_RETURN(made->store, TokenStore::open(data));
   TESSERA_RETURN_IF_ERROR(made->openFile());
   for (auto *values : {&made->tokens, &made->targets, &made->positions, &made->documents})
@@ -310,30 +318,23 @@ Result<std::string> TokenRows::fingerprint() {
   return fingerprint.text();
 }
 
-/// Of the targets that count, in at most about four million positions.
+/// Of the tokens that are targets in any split, in blocks that are spread evenly.
 Result<double> TokenRows::unigramEntropy() {
-  std::unordered_map<int64_t, uint64_t> frequency;
-  uint64_t total = 0;
-  const uint64_t limit = std::max<uint64_t>(4'000'000 / data.sequence, 1);
-  TESSERA_RETURN_IF_ERROR(
-      forEvenBlocks(counts.rows, std::max<uint64_t>(limit / 64, 1), limit, [&](uint64_t begin, uint64_t count) {
-        for (uint64_t row = begin; row < begin + count; ++row) {
-          TESSERA_RETURN_IF_ERROR(readPieces(row));
-          TESSERA_RETURN_IF_ERROR(readElements({0, filled}));
-          for (int64_t i = 0; i < filled; ++i)
-            if (targets[i] != ignoreIndex) {
-              ++frequency[targets[i]];
-              ++total;
-            }
-        }
-        return Status::ok();
-      }));
-  double entropy = 0;
-  for (const auto &[token, times] : frequency) {
-    const double share = static_cast<double>(times) / static_cast<double>(total);
-    entropy -= share * std::log(share);
-  }
-  return entropy;
+  constexpr uint64_t block = 1 << 16, limit = 4'000'000;
+  std::unordered_map<uint32_t, uint64_t> frequency;
+  TESSERA_RETURN_IF_ERROR(forEvenBlocks(store.tokens(), block, limit, [&](uint64_t begin, uint64_t count) {
+    readTokens.resize(count);
+    readMask.resize(count);
+    TESSERA_RETURN_IF_ERROR(store.readTokens(begin, count, readTokens.data()));
+    TESSERA_RETURN_IF_ERROR(store.readMask(begin, count, readMask.data()));
+    for (uint64_t i = 0; i < count; ++i)
+      frequency[readTokens[i]] += readMask[i];
+    return Status::ok();
+  }));
+  std::vector<uint64_t> counts;
+  for (const auto &[token, count] : frequency)
+    counts.push_back(count);
+  return entropyOf(counts);
 }
 
 static Result<std::string> chooseSplit(const TokenizedData &data, const std::string &wanted, bool isEvaluation) {

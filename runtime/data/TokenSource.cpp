@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 
 namespace fs = std::filesystem;
 
@@ -357,7 +358,6 @@ Result<std::string> TokenSource::fingerprint() {
 Result<double> TokenSource::unigramEntropy(uint64_t limit) {
   std::vector<uint64_t> counts(1 << 16);
   std::vector<uint32_t> tokens(1 << 16);
-  uint64_t count = 0;
   // More tokens than that would be read before the first step: blocks at even distances stand for all.
   TESSERA_RETURN_IF_ERROR(forEvenBlocks(total, tokens.size(), limit, [&](uint64_t position, uint64_t here) -> Status {
     TESSERA_RETURN_IF_ERROR(read(position, here, tokens.data()));
@@ -370,13 +370,17 @@ Result<double> TokenSource::unigramEntropy(uint64_t limit) {
       }
       ++counts[tokens[i]];
     }
-    count += here;
     return Status::ok();
   }));
+  return entropyOf(counts);
+}
+
+double entropyOf(const std::vector<uint64_t> &counts) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), uint64_t{0}));
   double entropy = 0;
   for (uint64_t occurrences : counts)
     if (occurrences > 0) {
-      double probability = static_cast<double>(occurrences) / static_cast<double>(count);
+      const double probability = static_cast<double>(occurrences) / all;
       entropy -= probability * std::log(probability);
     }
   return entropy;

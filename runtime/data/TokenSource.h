@@ -93,6 +93,9 @@ private:
   std::vector<uint8_t> buffer;
 };
 
+/// The entropy in nats of a distribution, from how often each value was seen.
+double entropyOf(const std::vector<uint64_t> &counts);
+
 /// The text of a JSON document: a string, or the field of an object. On failure `problem` says why.
 bool jsonText(const char *begin, const char *end, const std::string &field, std::string &text, std::string &problem);
 /// The texts of a .json file: one document, or an array of them.

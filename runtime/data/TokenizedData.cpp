@@ -59,7 +59,7 @@ Result<std::optional<TokenizedData>> TokenizedData::read(const std::string &fold
   if (!fs::is_regular_file(path, ignored))
     return std::optional<TokenizedData>();
   TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
-  Json json = parseFlatJson(text);
+  Json json = parseShallowJson(text);
   const Json *format = json.is_object() && json.contains("format") ? &json["format"] : nullptr;
   const bool isMixture = format && *format == "tessera-data-mixture";
   if (!isMixture && !(format && *format == "tessera-data")) {
@@ -75,17 +75,18 @@ Result<std::optional<TokenizedData>> TokenizedData::read(const std::string &fold
                                           ": build the data with the Python package of the same version");
   TokenizedData data;
   data.folder = folder;
-  data.sequence = fields.number(json, "sequence");
-  if (data.sequence < 1 || data.sequence > mostPositions)
-    fields.fail("sequence");
   if (isMixture) {
     readSources(json, fields, data);
   } else {
+    data.sequence = fields.number(json, "sequence");
+    if (data.sequence < 1 || data.sequence > mostPositions)
+      fields.fail("sequence");
     data.packing = fields.text(json, "packing");
+    if (data.packing != "best-fit" && data.packing != "windows" && data.packing != "none")
+      fields.fail("packing");
     data.tokenBytes = static_cast<int>(fields.number(json, "token_bytes"));
     if (data.tokenBytes != 2 && data.tokenBytes != 4)
       fields.fail("token_bytes");
-    data.vocabulary = fields.number(json, "vocabulary");
     data.largestToken = fields.number(json, "largest_token");
     data.paddingToken = fields.number(json, "padding_token");
     readShards(json, fields, data);

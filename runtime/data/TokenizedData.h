@@ -31,15 +31,12 @@ struct TokenizedData {
 
   std::string folder;
   uint64_t sequence = 0; ///< positions of a row
-  std::string packing;   ///< for people
+  std::string packing;   ///< best-fit, windows or none
   int tokenBytes = 2;    ///< 2 or 4
-  uint64_t vocabulary = 0, largestToken = 0, paddingToken = 0;
+  uint64_t largestToken = 0, paddingToken = 0;
   std::vector<Shard> shards;
   std::map<std::string, Split> splits;
-  std::vector<Source> mixture; ///< of a mixture; it has nothing of the above but the sequence
-
-  /// Whether --eval-data of this folder is the name of one split.
-  bool hasValidation() const { return splits.count("valid") != 0 || splits.size() == 1 + splits.count("train"); }
+  std::vector<Source> mixture; ///< of a mixture, which has nothing of the above
 
   /// Nothing if `folder` is none of these. Errors: a damaged manifest, another version.
   static Result<std::optional<TokenizedData>> read(const std::string &folder);

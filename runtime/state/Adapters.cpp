@@ -102,6 +102,11 @@ struct HeldNumbers {
 };
 } // namespace
 
+static std::vector<uint8_t> bytesOf(const std::vector<double> &values) {
+  const auto *begin = reinterpret_cast<const uint8_t *>(values.data());
+  return {begin, begin + values.size() * sizeof(double)};
+}
+
 /// What the views hold of the parameters with these names.
 static Result<std::vector<HeldNumbers>> collectNumbers(const std::vector<RankState> &ranks,
                                                        const std::set<std::string> &names, StateRole role) {
@@ -130,7 +135,7 @@ Result<std::vector<AdapterProduct>> gatherProducts(const Peers &peers, const std
   auto held = collectNumbers(ranks, namesOf(adapters), role);
   nlohmann::json mine = nlohmann::json::array();
   for (const HeldNumbers &numbers : held.isOk() ? *held : std::vector<HeldNumbers>())
-    mine.push_back({numbers.name, numbers.first, numbers.values});
+    mine.push_back({numbers.name, numbers.first, nlohmann::json::binary(bytesOf(numbers.values))});
   const std::vector<uint8_t> packed = nlohmann::json::to_cbor(mine);
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> parts,
                            agree(peers, held.status(), std::string(packed.begin(), packed.end())));
@@ -140,7 +145,9 @@ Result<std::vector<AdapterProduct>> gatherProducts(const Peers &peers, const std
     if (!list.is_array())
       return TESSERA_ERROR(Internal, "a process sent no adapters");
     for (const auto &numbers : list) {
-      const auto values = numbers[2].get<std::vector<double>>();
+      const std::vector<uint8_t> &bytes = numbers[2].get_binary();
+      std::vector<double> values(bytes.size() / sizeof(double));
+      std::memcpy(values.data(), bytes.data(), values.size() * sizeof(double));
       const auto first = numbers[1].get<size_t>();
       std::vector<double> &all = whole[numbers[0].get<std::string>()];
       all.resize(std::max(all.size(), first + values.size()));

@@ -78,51 +78,67 @@ Status publishCheckpoint(const fs::path &temporary, const fs::path &target) {
   return makeLatest(target);
 }
 
-Status makeLatest(const fs::path &checkpoint) {
-  return writeFileAtomically((checkpoint.parent_path() / latestName).string(), checkpoint.filename().string() + "\n");
+static Status writeName(const fs::path &checkpoint, const char *file) {
+  return writeFileAtomically((checkpoint.parent_path() / file).string(), checkpoint.filename().string() + "\n");
 }
 
-Status makeBest(const fs::path &checkpoint) {
-  const fs::path link = checkpoint.parent_path() / bestName, temporary = temporaryName(link.string());
+Status makeLatest(const fs::path &checkpoint) { return writeName(checkpoint, latestName); }
+
+Status makeBest(const fs::path &checkpoint) { return writeName(checkpoint, bestName); }
+
+/// What a file of a folder, such as `latest`, says; empty if there is none or nothing in it.
+static std::string readName(const fs::path &file) {
   std::error_code error;
-  fs::create_directory_symlink(checkpoint.filename(), temporary, error);
-  if (error)
-    return systemError("write", temporary.string(), error.value());
-  if (::rename(temporary.c_str(), link.c_str()) != 0)
-    return systemError("write", link.string(), errno);
-  return syncDirectory(checkpoint.parent_path().string());
+  if (!fs::is_regular_file(file, error))
+    return "";
+  Result<std::vector<uint8_t>> text = readWholeFile(file.string());
+  if (!text.isOk())
+    return "";
+  std::string name(text->begin(), text->end());
+  while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
+    name.pop_back();
+  return name;
 }
+
+static std::string readLatest(const fs::path &folder) { return readName(folder / latestName); }
 
 std::optional<uint64_t> bestCheckpoint(const std::string &folder) {
   std::error_code error;
-  const fs::path target = fs::read_symlink(fs::path(folder) / bestName, error);
-  if (error || !fs::exists(fs::path(folder) / target / manifestName, error))
-    return std::nullopt;
-  return stepOfCheckpoint(target.string());
+  const std::string name = readName(fs::path(folder) / bestName);
+  return fs::exists(fs::path(folder) / name / manifestName, error) ? stepOfCheckpoint(name) : std::nullopt;
+}
+
+void forgetBest(const std::string &folder) {
+  std::error_code error;
+  fs::remove(fs::path(folder) / bestName, error);
+}
+
+void removeCheckpoint(const std::string &folder, uint64_t step) {
+  const fs::path path = fs::path(folder) / checkpointName(step);
+  // Under a hidden name first: a checkpoint is whole or not there.
+  const fs::path hidden = temporaryName((fs::path(folder) / ("." + path.filename().string())).string());
+  std::error_code error;
+  fs::rename(path, hidden, error);
+  if (!error)
+    fs::remove_all(hidden, error);
+  if (error && error != std::errc::no_such_file_or_directory)
+    log::warn("cannot remove '{}': {}", path.string(), error.message());
 }
 
 void removeOldCheckpoints(const std::string &folder, int keep, uint64_t current) {
-  std::vector<std::tuple<bool, uint64_t, fs::path>> checkpoints; // oldest first, once they are sorted
+  std::vector<std::pair<bool, uint64_t>> checkpoints; // oldest first, once they are sorted
   const std::optional<uint64_t> best = bestCheckpoint(folder);
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error))
     if (auto step = stepOfCheckpoint(entry.path().filename().string()))
-      checkpoints.emplace_back(*step <= current, *step, entry.path());
+      checkpoints.emplace_back(*step <= current, *step);
   std::sort(checkpoints.begin(), checkpoints.end());
   if (keep <= 0 || checkpoints.size() <= static_cast<size_t>(keep))
     return;
   checkpoints.resize(checkpoints.size() - keep);
-  for (const auto &[isEarlier, step, path] : checkpoints) {
-    if (step == best)
-      continue;
-    // Under a hidden name first: a checkpoint is whole or not there.
-    fs::path hidden = temporaryName((fs::path(folder) / ("." + path.filename().string())).string());
-    fs::rename(path, hidden, error);
-    if (!error)
-      fs::remove_all(hidden, error);
-    if (error)
-      log::warn("cannot remove '{}': {}", path.string(), error.message());
-  }
+  for (const auto &[isEarlier, step] : checkpoints)
+    if (step != best)
+      removeCheckpoint(folder, step);
 }
 
 Status recoverCheckpoints(const std::string &folder) {
@@ -181,20 +197,6 @@ static Result<std::vector<std::string>> checkpointsByAge(const fs::path &folder,
   return paths;
 }
 
-/// What the file `latest` says; empty if there is none or nothing in it.
-static std::string readLatest(const fs::path &folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / latestName, error))
-    return "";
-  Result<std::vector<uint8_t>> text = readWholeFile((folder / latestName).string());
-  if (!text.isOk())
-    return "";
-  std::string name(text->begin(), text->end());
-  while (!name.empty() && (name.back() == '\n' || name.back() == ' '))
-    name.pop_back();
-  return name;
-}
-
 Result<std::optional<std::string>> newestWholeCheckpoint(const std::string &folder) {
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> paths, checkpointsByAge(folder, readLatest(folder)));
   std::string first;
@@ -226,25 +228,28 @@ static std::string otherCheckpoint(const fs::path &folder) {
 Result<std::string> findCheckpoint(const std::string &path) {
   std::error_code error;
   fs::path folder(path);
-  if (!fs::is_directory(folder, error))
+  // The file `latest` or `best` itself, or the first of them in a folder.
+  const bool isFile =
+      fs::is_regular_file(folder, error) && (folder.filename() == latestName || folder.filename() == bestName);
+  const fs::path file = isFile ? folder : folder / latestName;
+  if (isFile)
+    folder = folder.parent_path();
+  else if (!fs::is_directory(folder, error))
     return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': not a folder");
-  if (fs::is_symlink(folder, error) && folder.filename() == bestName) // what it leads to has a step in its name
-    folder = folder.parent_path() / fs::read_symlink(folder, error);
-  if (fs::exists(folder / manifestName, error))
-    return folder.string();
-  if (!fs::exists(folder / latestName, error)) {
+  if (!isFile && fs::exists(folder / manifestName, error))
+    return path;
+  if (!fs::exists(file, error)) {
     TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> paths, checkpointsByAge(folder, ""));
     std::string others = paths.empty() ? "" : otherCheckpoint(folder);
     return TESSERA_ERROR(NotFound, "no checkpoint at '" + path + "': it has neither " + manifestName + " nor a file '" +
                                        latestName + "'" + others);
   }
-  std::string name = readLatest(folder);
+  std::string name = readName(file);
   if (!stepOfCheckpoint(name))
-    return TESSERA_ERROR(DataLoss, "'" + (folder / latestName).string() + "' does not name a checkpoint" +
-                                       otherCheckpoint(folder));
+    return TESSERA_ERROR(DataLoss, "'" + file.string() + "' does not name a checkpoint" + otherCheckpoint(folder));
   if (!fs::exists(folder / name / manifestName, error))
-    return TESSERA_ERROR(NotFound, "'" + (folder / latestName).string() + "' names '" + name +
-                                       "', which is missing or has no " + manifestName + otherCheckpoint(folder));
+    return TESSERA_ERROR(NotFound, "'" + file.string() + "' names '" + name + "', which is missing or has no " +
+                                       manifestName + otherCheckpoint(folder));
   return (folder / name).string();
 }
 

@@ -37,13 +37,17 @@ Status recoverCheckpoints(const std::string &folder);
 /// Makes a checkpoint the default of --resume: the file `latest` names it.
 Status makeLatest(const std::filesystem::path &checkpoint);
 
-/// Makes the link `best` of its folder lead to a checkpoint, which then stays until another one is.
+/// The file `best` names a checkpoint, which then stays until another one is the best.
 Status makeBest(const std::filesystem::path &checkpoint);
-/// The step of the checkpoint that `best` leads to, if it is there.
+/// The step of the checkpoint that `best` names, if it is there.
 std::optional<uint64_t> bestCheckpoint(const std::string &folder);
+/// No checkpoint is the best one.
+void forgetBest(const std::string &folder);
+/// Removes a checkpoint, if it is there. Failing is no reason to stop training.
+void removeCheckpoint(const std::string &folder, uint64_t step);
 
-/// The checkpoint that `path` means: itself, or the one that its file `latest` names. If that one is missing, the error
-/// names the newest that is whole.
+/// The checkpoint that `path` means: itself, the one that its file `latest` names, or `path` is a file `latest` or
+/// `best`. If that one is missing, the error names the newest that is whole.
 Result<std::string> findCheckpoint(const std::string &path);
 /// The newest checkpoint of a folder whose files all pass their checks, with a warning for each newer one. Nothing if
 /// there is none at all; none whole is an error.

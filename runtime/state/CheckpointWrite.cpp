@@ -94,7 +94,8 @@ static Status writeTogether(const CheckpointOptions &options, const CheckpointIn
   if (isRoot && status.isOk())
     status = publishCheckpoint(temporary, fs::path(options.folder) / name);
   if (isRoot && status.isOk() && options.isBest && options.isBest(info.step))
-    status = makeBest(fs::path(options.folder) / name);
+    if (Status named = makeBest(fs::path(options.folder) / name); !named.isOk())
+      log::warn("{}", named.message());
   return agree(peers, status, "").status();
 }
 

@@ -1,4 +1,4 @@
-//===- FieldReader.h - fields of JSON files that nobody vouches for ---------===//
+//===- FieldReader.h - fields of untrusted JSON files -----------------------===//
 
 #ifndef TESSERA_RUNTIME_STATE_FIELDREADER_H
 #define TESSERA_RUNTIME_STATE_FIELDREADER_H
@@ -78,7 +78,7 @@ private:
 };
 
 /// Discarded if it is not JSON, or nested more than 16 deep: writing it again is recursive.
-inline nlohmann::ordered_json parseFlatJson(ByteSpan bytes) {
+inline nlohmann::ordered_json parseShallowJson(ByteSpan bytes) {
   using Json = nlohmann::ordered_json;
   constexpr int maxDepth = 16;
   bool isTooDeep = false;

@@ -155,7 +155,7 @@ Result<Manifest> readManifest(const std::string &path) {
 }
 
 Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
-  Json json = parseFlatJson(bytes);
+  Json json = parseShallowJson(bytes);
   FieldReader fields;
   if (!json.is_object())
     return TESSERA_ERROR(DataLoss, "'" + path + "' is not a checkpoint manifest: it is not a JSON object");

@@ -107,7 +107,7 @@ const std::vector<ModelFolderPlan::Place> &ModelFolderPlan::placesOf(const std::
 }
 
 Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options, const WeightMap &map,
-                                              const std::map<std::string, std::vector<int64_t>> &parameters) {
+                                              const ModelTensors &parameters) {
   if (!map.refused().empty())
     return TESSERA_ERROR(Unsupported, "the program does not know the names of Hugging Face's files: " + map.refused());
   ModelFolderPlan plan;
@@ -130,7 +130,8 @@ Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options,
   std::vector<std::string> problems;
   auto complain = [&](std::string problem) { problems.push_back(std::move(problem)); };
   std::map<std::pair<size_t, size_t>, int64_t> covered; // elements of each tensor
-  for (const auto &[parameter, shape] : parameters) {
+  for (const auto &[parameter, ofModel] : parameters) {
+    const std::vector<int64_t> &shape = ofModel.shape;
     StoredParameter stored = map.stored(parameter, shape);
     std::vector<WeightPiece> pieces;
     bool isOther = false;
@@ -155,7 +156,7 @@ Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options,
       if (tensor.shape != piece.shape)
         complain(fmt::format("'{}' has shape {} there, expected {}", tensor.name, shapeToString(tensor.shape),
                              shapeToString(piece.shape)));
-      else if (!tensor.dtype)
+      else if (!tensor.dtype || isInteger(*tensor.dtype) != isInteger(ofModel.dtype))
         complain(fmt::format("'{}' is of type {} there", tensor.name, tensor.typeName));
       covered[place->second] += piece.elements();
       plan.places[parameter].push_back({std::move(piece), place->second.first, place->second.second});

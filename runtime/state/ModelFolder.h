@@ -58,10 +58,10 @@ struct ModelFolderOptions {
 /// Where each element of a program's parameters goes.
 class ModelFolderPlan {
 public:
-  /// `parameters`: of the program, and their shapes. Errors: parameters that the folder `like` has no place for, or in
-  /// another shape; tensors of it of which the program has a part only.
+  /// `parameters`: of the program. Errors: parameters that the folder `like` has no place for, or of another shape, or
+  /// integers where there are floats; tensors of it of which the program has a part only.
   static Result<ModelFolderPlan> make(const ModelFolderOptions &options, const WeightMap &map,
-                                      const std::map<std::string, std::vector<int64_t>> &parameters);
+                                      const ModelTensors &parameters);
 
   /// The pieces of a parameter, and the tensor that each lies in: numbers of the file and of the tensor in it.
   struct Place {

@@ -132,8 +132,6 @@ private:
     }));
     std::sort(runs.begin(), runs.end(), [](const Run &a, const Run &b) { return a.inTensor < b.inTensor; });
     const PlannedTensor &tensor = plan.files()[place.file].tensors[place.tensor];
-    if (isInteger(view.modelDtype) != isInteger(*tensor.dtype))
-      return TESSERA_ERROR(InvalidArgument, "'" + tensor.name + "' is of type " + tensor.typeName + " in the folder");
     Writer writer(*files[place.file]);
     const auto product = byParameter.find(segment.name);
     for (const Run &run : runs)
@@ -249,7 +247,8 @@ static bool isDescription(const fs::path &path) {
 static Status copyDescription(const ModelFolderOptions &options, const std::string &folder) {
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(options.like, error)) {
-    if (!isDescription(entry.path()) || !entry.is_regular_file())
+    std::error_code ignored;
+    if (!isDescription(entry.path()) || !entry.is_regular_file(ignored))
       continue;
     const std::string target = folder + "/" + entry.path().filename().string();
     TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> content, readWholeFile(entry.path().string()));
@@ -267,15 +266,6 @@ static Status copyDescription(const ModelFolderOptions &options, const std::stri
   return error ? TESSERA_ERROR(IoError, "cannot read folder '" + options.like + "': " + error.message()) : Status::ok();
 }
 
-/// Gives the folder its name. A folder that has come up meanwhile stays.
-static Status publish(const std::string &temporary, const std::string &folder) {
-  TESSERA_RETURN_IF_ERROR(syncDirectory(temporary));
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_NOREPLACE) != 0)
-    return systemError("make", folder, errno);
-  const fs::path parent = absolutePath(folder).parent_path();
-  return syncDirectory(parent.string());
-}
-
 /// Marks a folder that is being written; the lock goes with the process.
 constexpr std::string_view markName = ".writing";
 
@@ -286,10 +276,10 @@ static void removeLeftOvers(const std::string &folder) {
   std::error_code error;
   for (fs::directory_iterator entry(path.parent_path(), error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with(prefix) || !isTemporaryName(name) || !fs::exists(entry->path() / markName))
+    std::error_code ignored;
+    if (!name.starts_with(prefix) || !isTemporaryName(name) || !fs::exists(entry->path() / markName, ignored))
       continue;
     const int mark = ::open((entry->path() / markName).c_str(), O_RDWR | O_CLOEXEC);
-    std::error_code ignored;
     if (mark >= 0 && ::flock(mark, LOCK_EX | LOCK_NB) == 0)
       fs::remove_all(entry->path(), ignored);
     if (mark >= 0)
@@ -311,8 +301,11 @@ static Status writeTogether(const ModelFolderOptions &options, const ModelFolder
       status = systemError("make folder", temporary, error.value());
     } else {
       mark.emplace((fs::path(temporary) / markName).string(), O_RDWR | O_CREAT);
-      mark->lock();
-      status = makeFiles(plan, temporary);
+      status = mark->check();
+      if (status.isOk()) {
+        mark->lock();
+        status = makeFiles(plan, temporary);
+      }
     }
   }
   TESSERA_ASSIGN_OR_RETURN(std::vector<std::string> folders, agree(options.peers, status, temporary));
@@ -325,10 +318,11 @@ static Status writeTogether(const ModelFolderOptions &options, const ModelFolder
       status = copyDescription(options, temporary);
     if (status.isOk() && options.mayPublish)
       status = options.mayPublish();
-    std::error_code error;
-    fs::remove(fs::path(temporary) / markName, error);
     if (status.isOk())
-      status = publish(temporary, options.folder);
+      status = publishFolder(temporary, options.folder);
+    // Last: a folder without its name would not be known as left over.
+    std::error_code error;
+    fs::remove(fs::path(status.isOk() ? options.folder : temporary) / markName, error);
   }
   return agree(options.peers, status, "").status();
 }

@@ -120,13 +120,13 @@ Result<RankState> makeRankState(const Artifact &artifact, int rank,
   return views;
 }
 
-std::map<std::string, std::vector<int64_t>> modelTensorsOf(const Artifact &artifact) {
-  std::map<std::string, std::vector<int64_t>> found;
+ModelTensors modelTensorsOf(const Artifact &artifact) {
+  ModelTensors found;
   const Result<RankState> views = makeRankState(artifact, 0, [](size_t) { return nullptr; });
   for (const StateView &view : views.isOk() ? *views : RankState())
     if (view.kind.isOfModel())
       for (const ParameterSegment *parameter : parametersOf(view))
-        found.emplace(parameter->name, parameter->shape);
+        found.emplace(parameter->name, ModelTensor{parameter->shape, view.modelDtype});
   return found;
 }
 

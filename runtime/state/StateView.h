@@ -64,8 +64,14 @@ using RankState = std::vector<StateView>;
 /// The views of one rank of a program; `address` gives the memory of an entry of the program's state table.
 Result<RankState> makeRankState(const Artifact &artifact, int rank, const std::function<void *(size_t state)> &address);
 
-/// The model's own tensors of a program, and their shapes.
-std::map<std::string, std::vector<int64_t>> modelTensorsOf(const Artifact &artifact);
+/// A tensor of the model's own.
+struct ModelTensor {
+  std::vector<int64_t> shape;
+  DataType dtype = DataType::F32; ///< that the model gave it
+};
+using ModelTensors = std::map<std::string, ModelTensor>;
+/// Those of a program, by name.
+ModelTensors modelTensorsOf(const Artifact &artifact);
 /// Whether a program keeps moving averages of what it trains.
 bool hasAverages(const Artifact &artifact);
 

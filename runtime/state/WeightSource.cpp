@@ -171,11 +171,12 @@ WeightEntry WeightSource::join(Found &found, const std::vector<int64_t> &shape) 
   return entry;
 }
 
-Status WeightSource::assemble(const WeightMap &map, const std::map<std::string, std::vector<int64_t>> &parameters) {
+Status WeightSource::assemble(const WeightMap &map, const ModelTensors &parameters) {
   std::map<std::string, WeightEntry> made;
   std::set<std::string> used;
   size_t sameNames = 0;
-  for (const auto &[parameter, shape] : parameters) {
+  for (const auto &[parameter, tensor] : parameters) {
+    const std::vector<int64_t> &shape = tensor.shape;
     sameNames += weights.count(parameter);
     TESSERA_ASSIGN_OR_RETURN(std::optional<Found> found, findParameter(map, parameter, shape));
     if (!found)

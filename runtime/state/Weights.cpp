@@ -47,6 +47,16 @@ static std::string partsText(const std::vector<std::string> &tensors) {
   return text + (tensors.size() > shown ? fmt::format("' and {} more)", tensors.size() - shown) : "')");
 }
 
+/// The type of a part of the weight that does not become `wanted`: integers among floats are quantised, or something
+/// else.
+static std::optional<DataType> otherType(const WeightEntry &weight, DataType wanted) {
+  auto isOther = [&](DataType dtype) { return !canConvert(dtype, wanted) || isInteger(dtype) != isInteger(wanted); };
+  for (const WeightPart &part : weight.parts)
+    if (isOther(part.dtype))
+      return part.dtype;
+  return isOther(weight.dtype) ? std::optional(weight.dtype) : std::nullopt;
+}
+
 static Status checkNames(const RankState &views, const WeightSource &source, const WeightOptions &options) {
   std::vector<std::string> missing, extra, constant, mismatched;
   std::map<std::string, std::vector<std::string>> unreadable; // by reason
@@ -74,9 +84,8 @@ static Status checkNames(const RankState &views, const WeightSource &source, con
       else if (weight->shape != parameter->shape)
         mismatched.push_back("'" + parameter->name + "' has shape " + shapeToString(weight->shape) + ", expected " +
                              shapeToString(parameter->shape));
-      else if (!canConvert(weight->dtype, view.modelDtype) ||
-               isInteger(weight->dtype) != isInteger(view.modelDtype)) // integers are quantised, or something else
-        mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(weight->dtype)) +
+      else if (const std::optional<DataType> other = otherType(*weight, view.modelDtype))
+        mismatched.push_back("'" + parameter->name + "' has type " + std::string(safetensorsName(*other)) +
                              ", expected " + std::string(safetensorsName(view.modelDtype)));
     }
   }

@@ -57,7 +57,7 @@ public:
   /// Has `parameters` of a program (and their shapes) by their names in it, put together by `map` from the tensors that
   /// the files have. Files that have more of them under the program's names stay as they are. Errors: tensors that are
   /// one parameter and differ.
-  Status assemble(const WeightMap &map, const std::map<std::string, std::vector<int64_t>> &parameters);
+  Status assemble(const WeightMap &map, const ModelTensors &parameters);
   /// Tensors that a parameter is made of and the files do not have; empty if it is not made of others.
   std::vector<std::string> absentParts(const std::string &parameter) const;
 

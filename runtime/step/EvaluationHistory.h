@@ -3,6 +3,7 @@
 #ifndef TESSERA_RUNTIME_STEP_EVALUATIONHISTORY_H
 #define TESSERA_RUNTIME_STEP_EVALUATIONHISTORY_H
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -21,9 +22,9 @@ struct EvaluationHistory {
     return history;
   }
 
-  /// Whether the loss is lower than all before; one that is not a number never is.
+  /// Whether the loss is lower than all before; one that is not finite never is.
   bool add(int64_t step, double loss) {
-    if (bestStep ? loss < bestLoss : loss == loss) {
+    if (std::isfinite(loss) && (!bestStep || loss < bestLoss)) {
       bestStep = step;
       bestLoss = loss;
       sinceBest = 0;
@@ -33,7 +34,7 @@ struct EvaluationHistory {
     return false;
   }
 
-  /// Whether as many evaluations as that, one behind the other, have not been better; 0: never.
+  /// Whether the last `patience` evaluations were no better; 0: never.
   bool isOver(int64_t patience) const { return patience > 0 && sinceBest >= patience; }
 
   std::optional<int64_t> bestStep;

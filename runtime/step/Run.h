@@ -39,6 +39,9 @@
 
 namespace tessera {
 
+/// In a checkpoint's own words, that it was written for being the best one only.
+inline constexpr const char *bestKey = "written as the best";
+
 class Run {
 public:
   /// `connection`: of this process, if it is one of several.
@@ -81,6 +84,7 @@ private:
   Status checkNotAmongData() const;
   Status openTrainingData();
   Status openCourse();
+  Status checkEpochs() const;
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
   Status checkFolderIsFree() const;
@@ -120,6 +124,7 @@ private:
   Result<bool> judge(int index, int64_t step, std::optional<double> loss);
   Status keepBest(int64_t step);
   Status readHistory();
+  void removeSuperseded();
   Status loadBest();
   bool isPatienceOver(int64_t step) const;
   Status evaluateOnly(int index);
@@ -168,7 +173,7 @@ private:
   Status report(int64_t step, double seconds, const std::vector<std::string> &reports);
   Status writeDump(int index, int64_t step);
   Status afterStep(int index, int64_t step);
-  Status saveCheckpoint(int64_t step);
+  Status saveCheckpoint(int64_t step, bool isForBest = false);
   Status checkReplicas(int64_t step, const std::vector<RankState> &views);
   Status finish(int index);
   Status finishEarly(int index, const EarlyEnd &end);
@@ -182,7 +187,7 @@ private:
   Status reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
   std::string timesSoFar(int64_t step) const;
   /// The states of the ranks of this process, where the host can reach them.
-  Result<std::vector<StagedState>> stageStates() const;
+  Result<std::vector<StagedState>> stageStates(bool reads = true) const;
   /// The views of all ranks at rank 0, elsewhere none; `storage` holds what came from other processes.
   Result<std::vector<RankState>> collectStates(int index, const std::vector<RankState> &mine,
                                                std::vector<std::string> &storage) const;
@@ -238,13 +243,15 @@ private:
   Clock::time_point stepsBegan;   ///< when the run said what it trains
   Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  int64_t reachedStep = 0;           ///< after which the run ended: `totalSteps`, or less by --patience
-  std::atomic<int64_t> bestStep{-1}; ///< of the lowest evaluated loss, where that is kept; -1: none
-  bool exportsBest = false;          ///< the state is that of `bestStep` again
-  int64_t lastCompared = -1;         ///< the step after which replicas were compared
-  uint64_t firstSample = 0;          ///< of `firstStep`
-  int stoppedBy = 0;                 ///< signal
-  bool hasToldZeroLoss = false;      ///< a warning is once in a run
+  int64_t reachedStep = 0;               ///< after which the run ended: `totalSteps`, or less by --patience
+  std::atomic<int64_t> bestStep{-1};     ///< of the lowest evaluated loss, where that is kept; -1: none
+  bool exportsBest = false;              ///< the state is that of `bestStep` again
+  std::vector<int64_t> keptForBest;      ///< steps whose checkpoints are there for being the best ones only
+  std::optional<int64_t> exportedBefore; ///< of the run that is started again
+  int64_t lastCompared = -1;             ///< the step after which replicas were compared
+  uint64_t firstSample = 0;              ///< of `firstStep`
+  int stoppedBy = 0;                     ///< signal
+  bool hasToldZeroLoss = false;          ///< a warning is once in a run
   std::atomic<bool> begun{false};
 
   // Rank 0's.

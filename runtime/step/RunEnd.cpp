@@ -14,10 +14,10 @@
 
 namespace tessera {
 
-Result<std::vector<StagedState>> Run::stageStates() const {
+Result<std::vector<StagedState>> Run::stageStates(bool reads) const {
   std::vector<StagedState> staged;
   for (size_t index = 0; index < sessions.size(); ++index) {
-    TESSERA_ASSIGN_OR_RETURN(StagedState made, StagedState::create(*sessions[index], states[index], /*reads=*/true));
+    TESSERA_ASSIGN_OR_RETURN(StagedState made, StagedState::create(*sessions[index], states[index], reads));
     staged.push_back(std::move(made));
   }
   return staged;
@@ -27,7 +27,7 @@ uint64_t Run::dataPositionAfter(int64_t step) const {
   return firstSample + static_cast<uint64_t>((step - firstStep + 1) * rowsPerStep(specs));
 }
 
-Status Run::saveCheckpoint(int64_t step) {
+Status Run::saveCheckpoint(int64_t step, bool isForBest) {
   CheckpointInfo info;
   info.step = static_cast<uint64_t>(step);
   info.dataPosition = dataPositionAfter(step);
@@ -40,6 +40,8 @@ Status Run::saveCheckpoint(int64_t step) {
   if (evaluation)
     info.extra["content of evaluations"] = evaluation->dataFingerprint();
   info.extra.merge(courseAt(step));
+  if (isForBest)
+    info.extra[bestKey] = "yes";
   lastCheckpoint = step;
   TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates());
   std::vector<RankState> views = viewsOf(staged);
@@ -66,16 +68,23 @@ Status Run::finish(int index) {
     return Status::ok();
   BusyScope busy(*world[index]);
   // One whose last evaluation was stopped makes it up when it goes on, for which it needs a checkpoint.
-  if ((options.checkpointEvery > 0 || stoppedBy != 0) && lastCheckpoint != reachedStep)
+  if ((options.checkpointEvery > 0 || options.keepsBest || stoppedBy != 0) && lastCheckpoint != reachedStep)
     TESSERA_RETURN_IF_ERROR(saveCheckpoint(reachedStep));
   TESSERA_RETURN_IF_ERROR(checkpoints->finish());
-  if (options.keepsBest && !options.noExport && !options.exportsLastStep && stoppedBy == 0)
+  if (options.keepsBest && stoppedBy != 0) { // which step is the best is not known yet
+    if (isRoot(index))
+      std::printf("stopped in the evaluation after step %lld; go on with --resume %s\n",
+                  static_cast<long long>(reachedStep), options.out.c_str());
+    return Status::ok();
+  }
+  removeSuperseded();
+  if (options.keepsBest && !options.noExport && !options.exportsLastStep)
     TESSERA_RETURN_IF_ERROR(loadBest());
   if (!options.noExport)
     TESSERA_RETURN_IF_ERROR(exportWeights(index));
   if (!isRoot(index))
     return Status::ok();
-  return folder->recordEnd(reachedStep, options.keepsBest ? history.bestStep : std::nullopt);
+  return folder->recordEnd(reachedStep, exportedStep(), options.keepsBest ? history.bestStep : std::nullopt);
 }
 
 /// Keeps the steps that were done: the run can be resumed even if it was to have no checkpoints.

@@ -9,15 +9,20 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 
 namespace tessera {
 
 Status Run::openEvaluation() {
   evalData = options.evalData == "none" ? "" : options.evalData;
-  if (options.evalData.empty() && !options.trainsNothing() && artifact->findProgram(artifact::ProgramKind::Evaluate)) {
+  if (options.evalData.empty() && !options.trainsNothing()) {
     TESSERA_ASSIGN_OR_RETURN(const std::optional<TokenizedData> data, TokenizedData::read(options.data));
-    if (data && data->hasValidation())
+    const bool hasValidation = data && data->splits.count("valid") != 0;
+    if (hasValidation && artifact->findProgram(artifact::ProgramKind::Evaluate))
       evalData = options.data;
+    else if (hasValidation && hasRoot())
+      log::info("the split 'valid' of '{}' is not evaluated: artifact '{}' was compiled without --evaluate",
+                options.data, options.artifact);
   }
   if (evalData.empty()) {
     if (options.evalEvery > 0 || options.evalBatches > 0 || options.evalOnly || options.keepsBest)
@@ -27,6 +32,9 @@ Status Run::openEvaluation() {
                            "compiled with --evaluate");
     return Status::ok();
   }
+  if (options.keepsBest && options.evalEvery == 0 && options.epochs == 0)
+    return TESSERA_ERROR(InvalidArgument,
+                         "--keep-best and --patience need several evaluations: --eval-every, or --epochs");
   EvaluationOptions asked;
   asked.data = evalData;
   asked.batches = static_cast<uint64_t>(options.evalBatches);
@@ -130,39 +138,50 @@ Result<bool> Run::evaluate(int index, int64_t step) {
 Result<bool> Run::judge(int index, int64_t step, std::optional<double> loss) {
   if (!options.keepsBest || options.trainsNothing())
     return true;
-  enum Verdict : char { GoesOn = 'g', IsBest = 'b', IsOver = 'o' };
   std::string verdict;
   if (isRoot(index)) {
-    verdict = loss && history.add(step, *loss) ? IsBest : history.isOver(options.patience) ? IsOver : GoesOn;
-    if (verdict.front() == IsOver && step < totalSteps)
-      std::printf("%s%lld evaluations without a loss below %.4f, that of step %lld: the run ends\n",
-                  lineStart(isRemote()).c_str(), static_cast<long long>(history.sinceBest), history.bestLoss,
-                  static_cast<long long>(history.bestStep.value_or(0)));
-    std::fflush(stdout);
+    verdict = loss && history.add(step, *loss) ? "best" : history.isOver(options.patience) ? "over" : "goes on";
+    if (verdict == "over" && step < totalSteps) {
+      const std::string than = history.bestStep
+                                   ? fmt::format("below {:.4f}, that of step {}", history.bestLoss, *history.bestStep)
+                                   : std::string("that is finite");
+      std::printf("%s%lld evaluations without a loss %s: the run ends\n", lineStart(isRemote()).c_str(),
+                  static_cast<long long>(history.sinceBest), than.c_str());
+      std::fflush(stdout);
+    }
   }
-  TESSERA_ASSIGN_OR_RETURN(
-      std::vector<std::string> all,
-      world[index]->gatherBlobs(verdict, "verdict on the evaluation after step " + std::to_string(step)));
-  for (const std::string &each : all) {
-    if (each.empty())
-      continue;
-    if (each.front() == IsBest && index == 0)
-      TESSERA_RETURN_IF_ERROR(keepBest(step));
-    return each.front() != IsOver;
-  }
-  return true;
+  TESSERA_RETURN_IF_ERROR(
+      world[index]->broadcast(verdict, 0, "verdict on the evaluation after step " + std::to_string(step)));
+  if (verdict == "best" && index == 0)
+    TESSERA_RETURN_IF_ERROR(keepBest(step));
+  return verdict != "over";
 }
 
 /// The leaders write the state, unless they do or did so already.
 Status Run::keepBest(int64_t step) {
   BusyScope busy(*world.front());
+  removeSuperseded();
   bestStep = step;
-  if (lastCheckpoint != step)
-    return saveCheckpoint(step);
+  if (lastCheckpoint != step) {
+    keptForBest.push_back(step);
+    return saveCheckpoint(step, /*isForBest=*/true);
+  }
   // Its checkpoint may have got its name before it was known to be the best one.
   const std::filesystem::path path = folder->checkpointFolder() + "/" + checkpointName(static_cast<uint64_t>(step));
   std::error_code error;
   return hasRoot() && std::filesystem::exists(path, error) ? makeBest(path) : Status::ok();
+}
+
+/// Removes checkpoints that were written as the best ones and are so no more, once another one has its name.
+void Run::removeSuperseded() {
+  const std::optional<uint64_t> best = hasRoot() ? bestCheckpoint(folder->checkpointFolder()) : std::nullopt;
+  std::erase_if(keptForBest, [&](int64_t step) {
+    // A later one may be in the making.
+    const bool isSuperseded = best && step < static_cast<int64_t>(*best);
+    if (isSuperseded)
+      removeCheckpoint(folder->checkpointFolder(), static_cast<uint64_t>(step));
+    return isSuperseded;
+  });
 }
 
 bool Run::isPatienceOver(int64_t step) const {
@@ -171,40 +190,51 @@ bool Run::isPatienceOver(int64_t step) const {
 
 /// What a run that goes on knows of the evaluations before, if the best checkpoint is still there.
 Status Run::readHistory() {
-  if (!options.keepsBest || checkpoint.empty())
+  if (!options.keepsBest)
     return Status::ok();
-  history = EvaluationHistory::of(folder->evaluations(), firstStep - 1);
-  if (!history.bestStep)
+  if (!checkpoint.empty())
+    history = EvaluationHistory::of(folder->evaluations(), firstStep - 1);
+  if (!history.bestStep) {
+    forgetBest(folder->checkpointFolder());
     return Status::ok();
+  }
   const std::filesystem::path path =
       std::filesystem::path(folder->checkpointFolder()) / checkpointName(static_cast<uint64_t>(*history.bestStep));
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  const Result<Manifest> manifest = readManifest((path / manifestName).string());
+  if (!manifest.isOk()) {
     log::warn("'{}', of the lowest loss of evaluations so far, is not there: the best checkpoint is that of the "
               "evaluations to come",
               path.string());
     history = {};
+    forgetBest(folder->checkpointFolder());
     return Status::ok();
   }
   bestStep = *history.bestStep;
+  if (manifest->info.extra.contains(bestKey))
+    keptForBest.push_back(*history.bestStep);
   return makeBest(path);
 }
 
 /// Brings the state of the best step back, to export it.
 Status Run::loadBest() {
-  Communicator &self = *world.front();
-  std::string step = hasRoot() && history.bestStep ? std::to_string(*history.bestStep) : "";
+  std::string step;
+  if (hasRoot()) {
+    if (std::optional<uint64_t> best = bestCheckpoint(folder->checkpointFolder()))
+      step = std::to_string(*best);
+    if (!history.bestStep || step != std::to_string(*history.bestStep))
+      log::warn("the step of the lowest loss of evaluations has no checkpoint: the weights are those of step {}",
+                step.empty() ? std::to_string(reachedStep) : step);
+  }
   if (isRemote())
-    TESSERA_RETURN_IF_ERROR(self.broadcast(step, 0, "best step"));
+    TESSERA_RETURN_IF_ERROR(world.front()->broadcast(step, 0, "best step"));
   if (step.empty() || std::atoll(step.c_str()) == reachedStep)
     return Status::ok();
   bestStep = std::atoll(step.c_str());
   const std::string path = folder->checkpointFolder() + "/" + checkpointName(static_cast<uint64_t>(bestStep.load()));
-  for (size_t index = 0; index < sessions.size(); ++index) {
-    TESSERA_ASSIGN_OR_RETURN(StagedState staged, StagedState::create(*sessions[index], states[index], /*reads=*/false));
-    TESSERA_RETURN_IF_ERROR(loadCheckpoint(path, {staged.views()}).status());
-    TESSERA_RETURN_IF_ERROR(staged.write());
-  }
+  TESSERA_ASSIGN_OR_RETURN(std::vector<StagedState> staged, stageStates(/*reads=*/false));
+  TESSERA_RETURN_IF_ERROR(loadCheckpoint(path, viewsOf(staged)).status());
+  for (StagedState &state : staged)
+    TESSERA_RETURN_IF_ERROR(state.write());
   exportsBest = true;
   return Status::ok();
 }

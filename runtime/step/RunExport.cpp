@@ -80,6 +80,9 @@ Status Run::exportFiles(int index, const std::vector<RankState> &views) {
     if (!adapters.empty() && options.exportLora != "merged" && options.exportHf.empty())
       TESSERA_RETURN_IF_ERROR(exportAdapters(folder->adapterFolder(isAverage), all, adapters, asFolder, role));
   }
+  if (exportsBest)
+    std::printf("weights of step %lld, the best one: %s\n", static_cast<long long>(exportedStep()),
+                adapters.empty() || exportsMerged() ? path.c_str() : folder->adapterFolder(false).c_str());
   return Status::ok();
 }
 
@@ -125,6 +128,12 @@ Status Run::exportFolders(int index, const std::vector<RankState> &views) {
   TESSERA_RETURN_IF_ERROR(agree(folderOptions(options.exportHf).peers, finite, "").status());
   for (const auto &[path, role, isOfAdapters] : exportedFolders()) {
     if (isAlreadyExported(path)) {
+      if (exportedBefore != exportedStep())
+        return TESSERA_ERROR(
+            InvalidArgument,
+            fmt::format("--export-hf: '{}' has the weights of step {}, and those of step {} were to be "
+                        "written: remove it, or name another folder",
+                        path, exportedBefore.value_or(0), exportedStep()));
       if (isRoot(index))
         std::printf("weights of step %lld: %s, as the run before left it\n", static_cast<long long>(exportedStep()),
                     path.c_str());
@@ -178,9 +187,7 @@ Status Run::exportAdapterFolder(int index, const std::vector<RankState> &views, 
     if (written.isOk() && lease)
       written = lease->check();
     if (written.isOk())
-      fs::rename(temporary, path, error);
-    if (error)
-      written = systemError("make", path, error.value());
+      written = publishFolder(temporary, path);
     if (!written.isOk())
       fs::remove_all(temporary, error);
   }
@@ -201,7 +208,7 @@ std::vector<Run::ExportedFolder> Run::exportedFolders() const {
 }
 
 Result<ModelFolderPlan> Run::planFolder(const std::string &path) const {
-  std::map<std::string, std::vector<int64_t>> parameters = modelTensorsOf(*artifact);
+  ModelTensors parameters = modelTensorsOf(*artifact);
   for (const std::string &name : namesOf(adaptersOf(*artifact)))
     parameters.erase(name);
   return ModelFolderPlan::make(folderOptions(path), WeightMap::of(*artifact), parameters);
@@ -254,8 +261,10 @@ Status Run::checkFolderExport() {
     return TESSERA_ERROR(NotFound, "--export-like: there is no folder '" + like + "'");
   if (!options.exportDtype.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged")
     return TESSERA_ERROR(InvalidArgument, "--export-dtype is of whole models; adapters are f32 (--export-lora merged)");
-  if (const auto finished = options.resumesAuto() ? RunFolder(options.out).finishedStep() : std::nullopt)
+  const RunFolder before(options.out);
+  if (const auto finished = options.resumesAuto() ? before.finishedStep() : std::nullopt)
     isStartedAgain = *finished == totalSteps || isPatienceOver(*finished);
+  exportedBefore = before.exportedStep();
   for (const ExportedFolder &exported : exportedFolders())
     TESSERA_RETURN_IF_ERROR(checkExportedFolder(exported.path));
   TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(options.exportHf));

@@ -6,10 +6,12 @@
 #include "runtime/step/Run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -35,6 +37,21 @@ bool Run::hasPlacedParameters() const {
   return false;
 }
 
+/// Earlier steps may have had another number of samples: then the number of all steps is not that of the epochs.
+Status Run::checkEpochs() const {
+  const double wanted = options.epochs * static_cast<double>(epochSamples) * (1 - 1e-12);
+  const auto reached = static_cast<double>(dataPositionAfter(totalSteps));
+  if (options.epochs == 0 || reached >= wanted)
+    return Status::ok();
+  const auto rows = static_cast<double>(rowsPerStep(specs));
+  return TESSERA_ERROR(
+      InvalidArgument,
+      fmt::format("--epochs {} are {} steps of {} samples, after which {} samples have come, since the "
+                  "steps before '{}' had others: --steps {} ends the run where it was to end",
+                  options.epochs, totalSteps, rows, reached, checkpoint,
+                  totalSteps + static_cast<int64_t>(std::ceil((wanted - reached) / rows))));
+}
+
 /// What the processes of a run must agree on besides the artifact. Not compared is what may be another on each rank
 /// (threads, devices) and what rank 0 alone does, or each for itself (reports, the files of an export and of
 /// --autotune). A step that is traced is not captured into a graph, and NCCL wants that of all ranks or of none. All
@@ -56,7 +73,7 @@ Status Run::compareSettings(Communicator &self) const {
       {"--export-hf, --export-like or --export-dtype",
        options.exportHf + " " + options.exportLike + " " + options.exportDtype},
       {"the content of --eval-data", evaluation ? evaluation->dataFingerprint() : "none"},
-      {"--steps or --epochs", std::to_string(totalSteps)},
+      {"--steps or --epochs", std::to_string(totalSteps) + (options.epochs > 0 ? " of --epochs" : "")},
       {"--keep-best, --patience or --export-step", std::string(options.keepsBest ? "on " : "off ") +
                                                        std::to_string(options.patience) +
                                                        (options.exportsLastStep ? " last" : " best")},
@@ -230,6 +247,7 @@ Status Run::setUpProcess() {
   }
   lastCheckpoint = firstStep - 1;
   firstSample = info.dataPosition;
+  TESSERA_RETURN_IF_ERROR(checkEpochs());
   LoaderOptions loaderOptions;
   loaderOptions.seed = seed;
   loaderOptions.position = info.dataPosition;
@@ -241,9 +259,7 @@ Status Run::setUpProcess() {
   TESSERA_ASSIGN_OR_RETURN(loader, Loader::create(std::move(samples), specs, loaderOptions));
   CheckpointOptions checkpointOptions;
   checkpointOptions.folder = folder->checkpointFolder();
-  // Checkpoints that are there for the best one only take each other's place.
-  checkpointOptions.keep =
-      options.keepsBest && options.checkpointEvery == 0 && options.keepCheckpoints == 0 ? 1 : options.keepCheckpoints;
+  checkpointOptions.keep = options.keepCheckpoints;
   checkpointOptions.isBest = [this](uint64_t step) { return static_cast<int64_t>(step) == bestStep; };
   if (isRemote()) {
     Communicator &self = *world.front();

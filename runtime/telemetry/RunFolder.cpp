@@ -153,9 +153,16 @@ static Status writeRunInfoText(const std::string &path, const Json &json) {
   return writeFileAtomically(path, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Status RunFolder::recordEnd(int64_t step, std::optional<int64_t> bestStep) const {
+std::optional<int64_t> RunFolder::exportedStep() const {
+  const Json json = readRunInfo(runPath());
+  const auto step = json.find("exported_step");
+  return step != json.end() && step->is_number_integer() ? std::optional(step->get<int64_t>()) : finishedStep();
+}
+
+Status RunFolder::recordEnd(int64_t step, int64_t exportedStep, std::optional<int64_t> bestStep) const {
   Json json = readRunInfo(runPath());
   json["finished_step"] = step;
+  json["exported_step"] = exportedStep;
   if (bestStep)
     json["best_step"] = *bestStep;
   return writeRunInfoText(runPath(), json);

@@ -79,9 +79,11 @@ public:
   static std::string fingerprintOf(const Artifact &artifact);
   /// Of a run that was resumed with what the runs before it say of themselves (`earlier`).
   Status writeRunInfo(const Artifact &artifact, const RunInfo &info) const;
-  /// Adds to run.json that the run has ended as it should have, and which step had the lowest evaluated loss, if that
-  /// was asked for.
-  Status recordEnd(int64_t step, std::optional<int64_t> bestStep) const;
+  /// The step whose weights a run that has ended left.
+  std::optional<int64_t> exportedStep() const;
+  /// Adds to run.json that the run has ended as it should have, whose weights it left, and which step had the lowest
+  /// evaluated loss, if that was asked for.
+  Status recordEnd(int64_t step, int64_t exportedStep, std::optional<int64_t> bestStep) const;
 
 private:
   std::string root;

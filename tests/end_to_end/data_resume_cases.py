@@ -104,7 +104,7 @@ def workers_do_not_change_bytes(test, folder):
 
 
 def ended_builds_go_on(test, folder):
-    words = prepare()
+    words = [*prepare(), "--field", "text=text"]
     want = build(test, "want", *words).files()
     kill = lambda number: lambda: os.kill(os.getpid(), number)  # noqa: E731
     for name, number, workers, take in (("kill-1", signal.SIGKILL, 1, 5), ("kill-3", signal.SIGKILL, 3, 3),

@@ -180,6 +180,123 @@ def models_that_mix_documents(test, folder):
         except Exception as refusal:
             test.assertIn("--pack none", str(refusal))
 
+def write_recipe(folder, path, file, **run):
+    """A recipe for a model and conversations, in YAML as JSON is YAML; returns its path."""
+    recipe = os.path.join(folder, "recipe.yaml")
+    made = {"model": path, "data": {"input": [file], "seq": SEQUENCE, "split": ["valid=10%"], "output": os.path.join(folder, "data")},
+            "build": {"ranks": 2, "global-batch": 4, "lr": 3e-2, "output": os.path.join(folder, "ft.tessera")},
+            "run": {"epochs": 3, "keep_best": True, "threads": 1, "checkpoint-every": 5, "export-hf": os.path.join(folder, "out"),
+                    "out": os.path.join(folder, "run")} | run,
+            "slurm": {"nodes": 1, "gpus-per-task": 1}}
+    with open(recipe, "w") as out:
+        json.dump(made, out)
+    return recipe
+
+
+@case
+def recipes(test, folder):
+    """The three commands from a file; a second call changes nothing, a third goes on; then what comes afterwards."""
+    path, file = make(folder, "llama", 40)
+    recipe = write_recipe(folder, path, file)
+    printed = command("finetune", recipe, "--print")
+    test.assertEqual([line.split()[:4] for line in printed.splitlines()],
+                     [["python", "-m", "tessera", "data"], ["python", "-m", "tessera", "build"],
+                      ["tessera-run", os.path.join(folder, "ft.tessera"), "--weights", path]])
+    test.assertFalse(os.path.exists(os.path.join(folder, "data")))
+    first = command("finetune", recipe)
+    test.assertIn("weights of step", first)
+    stamp = os.stat(os.path.join(folder, "ft.tessera")).st_mtime_ns
+    with open(os.path.join(folder, "run", "run.json")) as info:
+        told = json.load(info)
+    steps, best = told["finished_step"], told["best_step"]
+    again = command("finetune", recipe)
+    test.assertIn("is already what this command makes", again)
+    test.assertIn("is newer than its model, data and recipe, and stays", again)
+    test.assertIn("which was the last", again)
+    test.assertEqual(os.stat(os.path.join(folder, "ft.tessera")).st_mtime_ns, stamp)
+    job = os.path.join(folder, "job.sbatch")
+    test.assertIn(f"sbatch {job}", command("finetune", recipe, "--slurm", job))
+    with open(job) as text:
+        lines = text.read().splitlines()
+    test.assertEqual([line for line in lines if "nodes" in line or "gpus" in line], ["#SBATCH --nodes=1", "#SBATCH --gpus-per-task=1"])
+    test.assertEqual(subprocess.run(["bash", "-n", job]).returncode, 0)
+    # What the job would call, by a srun that says its words.
+    tools_of_job = os.path.join(folder, "bin")
+    os.mkdir(tools_of_job)
+    with open(os.path.join(tools_of_job, "srun"), "w") as out:
+        out.write("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
+    os.chmod(os.path.join(tools_of_job, "srun"), 0o755)
+    said = subprocess.run(["bash", job, "--log-every", "5"], capture_output=True, text=True, check=True,
+                          env=os.environ | {"SLURM_CPUS_PER_TASK": "3", "PATH": tools_of_job + os.pathsep + os.environ["PATH"]}).stdout.split()
+    words = said[said.index("tessera-run"):]
+    test.assertEqual(words[1], os.path.join(folder, "ft.tessera"))
+    for flag in ("--threads", "--checkpoint-every", "--resume", "--log-every", "--keep"):
+        test.assertEqual(words.count(flag), 1, flag)
+    test.assertEqual(words[words.index("--checkpoint-every") + 1], "5")
+    with open(recipe) as text:
+        values = json.load(text)
+    with open(recipe, "w") as text:
+        json.dump(values | {"run": values["run"] | {"export-step": "last"}}, text)
+    if steps != best:  # the folder holds others than this call would write
+        test.assertIn("has the weights of step", refused(test, "--export-hf", "finetune", recipe))
+    exported = os.path.join(folder, "of-checkpoint")
+    test.assertIn("weights of step 5", command("export-hf", os.path.join(folder, "run", "checkpoints", "ckpt-5"), exported))
+    test.assertFalse(any(transformers.AutoModelForCausalLM.from_pretrained(exported, output_loading_info=True)[1].values()))
+    test.assertGreater(steps, 5)
+    answer = command("sample", os.path.join(folder, "out"), "3 capital of Zubrowka?", "--tokens", 4)
+    model, tokenizer = (kind.from_pretrained(os.path.join(folder, "out")) for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer))
+    asked = tokenizer.apply_chat_template([{"role": "user", "content": "3 capital of Zubrowka?"}], add_generation_prompt=True,
+                                          return_tensors="pt", return_dict=True)
+    made = model.generate(**asked, max_new_tokens=4, do_sample=False)[0, asked["input_ids"].shape[1]:]
+    test.assertEqual(answer, tokenizer.decode(made, skip_special_tokens=True) + "\n")
+
+
+@case
+def recipes_that_are_none(test, folder):
+    path, file = make(folder, "llama", 8)
+    good = write_recipe(folder, path, file)
+    with open(good) as text:
+        values = json.load(text)
+    for change, problem in (({"modle": 1}, "unknown section 'modle'"), ({"model": None}, "'model' names no folder"), ({"data": 3}, "section 'data' is 3"),
+                            ({"data": {"seq": 3, "output": "x"}}, "has no 'input'"), ({"run": {}}, "section 'run' has no 'out'"),
+                            ({"run": {"out": "x", "lr": {"a": 1}}}, "'lr' of 'run' is {'a': 1}")):
+        with open(good, "w") as out:
+            json.dump(values | change, out)
+        refused(test, problem, "finetune", good, "--print")
+    with open(good, "w") as out:
+        out.write("model: [")
+    refused(test, "recipe.yaml", "finetune", good)
+    refused(test, "No such file", "finetune", os.path.join(folder, "none.yaml"))
+    refused(test, "is no checkpoint in the folder of a run", "export-hf", folder, os.path.join(folder, "x"))
+    refused(test, "tessera: error", "sample", folder, "text")
+    refused(test, "holds no run", "track", folder, "--to", "wandb")
+
+
+def refused(test, problem, *words):
+    """python -m tessera … ends with status 1 and one error."""
+    done = subprocess.run([sys.executable, "-m", "tessera", *map(str, words)], capture_output=True, text=True)
+    test.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+    test.assertIn(problem, done.stderr)
+    test.assertNotIn("Traceback", done.stderr)
+    return done.stderr
+
+
+@case
+def trackers(test, folder):
+    """What a tracker is given: each step once, with the evaluation after it."""
+    from tessera import track
+    run = os.path.join(folder, "run")
+    os.mkdir(run)
+    records = [{"stage": "after data creation", "step": 0}, {"step": 1, "loss": 2.0, "lr": 0.1}, {"step": 2, "loss": None, "skipped": True},
+               {"stage": "evaluation", "step": 2, "eval_loss": 1.5}]
+    with open(os.path.join(run, "metrics.jsonl"), "w") as out:
+        out.writelines(json.dumps(record) + "\n" for record in records)
+    with open(os.path.join(run, "run.json"), "w") as out:
+        json.dump({"settings": {"lr": "1"}, "ranks": 2}, out)
+    from tessera.run import Run
+    test.assertEqual(track.steps_of(Run(run)), [(1, {"loss": 2.0, "lr": 0.1}), (2, {"eval_loss": 1.5})])
+    test.assertEqual(track.flat({"a": {"b": 1, "c": {"d": 2}}, "e": 3}), {"a.b": 1, "a.c.d": 2, "e": 3})
+
 
 if __name__ == "__main__":
     torch_cases.run(CASES)

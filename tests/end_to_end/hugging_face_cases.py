@@ -11,6 +11,7 @@ import os
 import random
 import socket
 import subprocess
+import unittest
 
 import numpy
 import tessera
@@ -218,6 +219,33 @@ def wrapped_and_without_prefix(test, folder):
     test.assertLess(abs(tessera.Run(os.path.join(folder, "run")).losses[0] - math.log(3)), 1e-5)
     failed = run(artifact, *words, "--weights-partial", "^mroe")
     test.assertIn("--weights-partial matches no parameter", failed.communicate(timeout=60)[0])
+
+
+@case
+def peft_loads_adapters(test, folder):
+    """On the base model, with the logits of the merged one; beside matrices that are trained themselves, too."""
+    try:
+        import peft
+    except ImportError as why:
+        raise unittest.SkipTest(str(why)) from why
+    for family, lora in (("llama", "rank=2,alpha=4,targets=q_proj|up_proj"), ("gpt2", "rank=3,alpha=2,targets=c_attn|c_proj"),
+                         ("llama", "rank=2,alpha=4,targets=v_proj,train=lm_head|norm")):
+        place = os.path.join(folder, f"{family}-{len(lora)}")
+        source, path, artifact = (os.path.join(place, name) for name in ("source", "m.pt2", "m.tessera"))
+        made(family).save_pretrained(source)
+        _, names = program(source, path)
+        numpy.savez(os.path.join(place, "data.npz"), **{name: tensor.numpy() for name, tensor in batch(names).items()})
+        tessera.compile(path, artifact, batch=4, seq=SEQUENCE, mesh={"shard": 2}, strategy="zero3", lr=0.1, lora=lora)
+        finish(test, run(artifact, "--data", os.path.join(place, "data.npz"), "--steps", 3, "--weights", source, "--export-lora", "both",
+                         "--out", os.path.join(place, "run"), "--export-hf", os.path.join(place, "merged")))
+        tokens = torch.randint(3, VOCABULARY, (2, SEQUENCE), generator=torch.Generator().manual_seed(2))
+        with torch.no_grad():
+            base = loader(family).from_pretrained(source).eval()
+            before = base(tokens).logits
+            adapted = peft.PeftModel.from_pretrained(base, os.path.join(place, "merged-adapter")).eval()(tokens).logits
+            merged = loader(family).from_pretrained(os.path.join(place, "merged")).eval()(tokens).logits
+        test.assertLess(float((adapted - merged).abs().max()), 1e-5, f"{family} {lora}")
+        test.assertGreater(float((before - merged).abs().max()), 1e-2, f"{family} {lora}")
 
 
 @case

@@ -1,4 +1,4 @@
-"""Epochs, the best checkpoint, and runs that end when evaluations stop to improve."""
+"""Epochs, the best checkpoint, and runs that end when evaluations no longer improve."""
 
 import json
 import os
@@ -84,7 +84,8 @@ class Best(ToolTest):
     def check_best(self, out, last):
         """A rate that ruins the weights: the loss after step 1 is the lowest."""
         self.assertEqual(self.evaluations(out), list(range(1, last + 1)))
-        self.assertEqual(os.readlink(self.path(out, "checkpoints", "best")), "ckpt-1")
+        with open(self.path(out, "checkpoints", "best")) as file:
+            self.assertEqual(file.read(), "ckpt-1\n")
         self.assertEqual((self.info(out)["finished_step"], self.info(out)["best_step"]), (last, 1))
 
     def test_the_best_weights_are_exported(self):
@@ -124,10 +125,31 @@ class Best(ToolTest):
                                self.path("run", "checkpoints", "best"), "--threads", 1)
         self.assertIn("step 1 ('", printed)
 
+    def test_checkpoints_that_were_kept_stay(self):
+        """Beside those of --checkpoint-every only the best and the last are there."""
+        self.compile()
+        self.train("run", "--steps", 4, "--checkpoint-every", 2, "--no-export")
+        self.succeed("tessera-run", "net.tessera", "--data", "train.safetensors", "--resume", "run", "--out", "run", "--threads",
+                     1, "--steps", 8, "--keep-best", "--eval-data", "held.safetensors", "--eval-every", 1, "--no-export")
+        with open(self.path("run", "checkpoints", "best")) as file:
+            best = file.read().strip()
+        self.assertEqual(set(os.listdir(self.path("run", "checkpoints"))), {"best", "latest", "ckpt-2", "ckpt-4", "ckpt-8", best})
+
+    def test_epochs_of_other_batches(self):
+        """Steps of fewer samples came before: the number of steps that epochs are is no longer right."""
+        self.compile()
+        self.train("run", "--steps", 2, "--checkpoint-every", 1, "--no-export")
+        self.succeed("tessera-compile", self.golden.model, "--batch", 2 * BATCH, "--seq", SEQUENCE, "--lr", 1e-3, "-o", "wide.tessera")
+        again = ["wide.tessera", "--data", "train.safetensors", "--resume", "run", "--out", "run", "--threads", 1, "--no-export"]
+        self.fail_with("--epochs 1 are 3 steps of 12 samples, after which 24 samples have come.*--steps 4 ends", "tessera-run", *again,
+                       "--epochs", 1)
+        self.succeed("tessera-run", *again, "--steps", 4)
+
     def test_what_has_no_meaning(self):
         self.compile()
         for flags, problem in (
                 (["--keep-best"], "need --eval-data"), (["--patience", 2], "need --eval-data"),
+                (["--eval-data", "held.safetensors", "--keep-best"], "need several evaluations"),
                 (["--eval-data", "none", "--keep-best"], "need --eval-data"), (["--export-step", "last"], "--export-step needs --keep-best"),
                 (["--epochs", 1, "--steps", 2], "excludes"), (["--epochs", 0], "more than 0"), (["--epochs", "x"], "no number"),
                 (["--patience", 0], "from 1 to"), (["--warmup", "101%"], "no number from 0 to 100"), (["--warmup", "x%"], "no number"),

@@ -57,8 +57,8 @@ class SlurmTest(ToolTest):
         return job
 
     def train(self, *flags, steps=WITHOUT_END, data=None):
-        return self.submit(*flags, script=[SCRIPT, self.path("a.tessera"), data or self.data, self.path("out"), str(steps),
-                                           "--weights", "fresh", "--log-every", "0"])
+        return self.submit(*flags, script=[SCRIPT, self.path("a.tessera"), "--data", data or self.data, "--out", self.path("out"),
+                                           "--steps", str(steps), "--weights", "fresh", "--log-every", "0"])
 
     def steps_done(self):
         try:

@@ -3,10 +3,10 @@
 #include "runtime/data/Samples.h"
 #include "runtime/step/Trainer.h"
 #include "tools/common/CommandLine.h"
+#include "tools/tessera-run/Flags.h"
 #include "tools/tessera-run/Signals.h"
 #include "tools/tessera-run/StandardStreams.h"
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -19,67 +19,6 @@
 #include <vector>
 
 namespace {
-/// A whole number that fits its type: CLI11 gives the nearest one that does, and -1 as the largest without a sign.
-template <typename Number> CLI::Validator wholeNumber(Number least, Number most = std::numeric_limits<Number>::max()) {
-  return {[least, most](const std::string &text) -> std::string {
-            Number value = 0;
-            const char *end = text.data() + text.size();
-            auto [stop, error] = std::from_chars(text.data(), end, value);
-            if (error == std::errc() && stop == end && value >= least && value <= most)
-              return "";
-            return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
-          },
-          ""};
-}
-
-/// Neither negative, nor infinite or "nan".
-CLI::Validator amount(double most) {
-  return {[most](const std::string &text) -> std::string {
-            char *end = nullptr;
-            double value = std::strtod(text.c_str(), &end);
-            if (!text.empty() && *end == '\0' && value >= 0 && value <= most)
-              return "";
-            return "'" + text + "' is no number from 0 to " + CLI::detail::to_string(most);
-          },
-          ""};
-}
-
-/// An empty name is an unset variable of a script rather than a wish.
-CLI::Validator someName() {
-  return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
-}
-
-/// A number of steps, or a share of all of them: "5%".
-struct Steps {
-  std::string text;
-
-  std::optional<double> share() const {
-    return text.ends_with('%') ? std::optional(std::strtod(text.c_str(), nullptr) / 100) : std::nullopt;
-  }
-  std::optional<int64_t> count() const {
-    return text.empty() || text.ends_with('%') ? std::nullopt : std::optional<int64_t>(std::atoll(text.c_str()));
-  }
-};
-CLI::Validator stepsOrShare() {
-  return {[](std::string &text) {
-            if (!text.ends_with('%'))
-              return wholeNumber<int64_t>(0)(text);
-            std::string number = text.substr(0, text.size() - 1);
-            return amount(100)(number);
-          },
-          ""};
-}
-
-/// One of the words of a list with commas.
-CLI::Validator oneOf(const std::string &list) {
-  return {[list](const std::string &text) {
-            const std::string words = ", " + list + ",";
-            const bool isThere = !text.empty() && words.find(", " + text + ",") != std::string::npos;
-            return isThere ? std::string() : "unknown value '" + text + "', expected one of " + list;
-          },
-          ""};
-}
-
 /// What the artifact trains on, in lines of its own; nothing if it cannot be read, which is another matter.
 std::string wantedBy(const std::string &path) {
   auto artifact = tessera::Artifact::open(path);
@@ -89,6 +28,8 @@ std::string wantedBy(const std::string &path) {
   return specs.isOk() ? "\n'" + path + "' takes " + tessera::describeWantedData(*specs) : "";
 }
 } // namespace
+
+using namespace tessera::flags;
 
 int main(int argc, char **argv) {
   tessera::TrainOptions options;
@@ -112,9 +53,7 @@ int main(int argc, char **argv) {
   CLI::Option *steps = app.add_option("--steps", options.steps, "Number of the last step; a resumed run counts on")
                            ->check(wholeNumber<int64_t>(1))
                            ->capture_default_str();
-  app.add_option("--epochs", options.epochs,
-                 "How often each sample comes, instead of --steps: the run ends after the step with which the last one "
-                 "has come as often; may be a fraction")
+  app.add_option("--epochs", options.epochs, "Passes over the data, instead of --steps; may be a fraction")
       ->check(amount(maxEpochs))
       ->excludes(steps);
   app.add_option("--out", options.out, "Folder for metrics, checkpoints, trace and final weights")->check(someName());

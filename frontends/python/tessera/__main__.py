@@ -4,6 +4,7 @@ usage: python -m tessera build TARGET -o net.tessera [options and flags of tesse
        python -m tessera export TARGET -o net.pt2|net.onnx [options]
        python -m tessera verify TARGET [options] [-- flags of tessera-compile]
        python -m tessera data build|inspect|mix …   (python -m tessera data --help)
+       python -m tessera finetune recipe.yaml; sample FOLDER PROMPT; export-hf CHECKPOINT FOLDER; track RUN --to TRACKER
 
 TARGET is one of
   package.module:function   or   file.py:function

@@ -1,21 +1,29 @@
 """python -m tessera build: exports a model and compiles it."""
 
 import argparse
-import json
+import contextlib
 import os
+import shlex
+import subprocess
 import sys
+import tempfile
 import warnings
 
-from .errors import CompileError, ExportError, ToolError
+from .errors import ExportError, ToolError
+from .options import COMPILE, SWITCH
 
-HELP = """Exports a model and compiles its training step: what "export" and tessera-compile do one after the other. Flags that are not
-listed here are those of tessera-compile (tessera-compile --help).
+HELP = """Exports a model and compiles its training step: what "export" and tessera-compile do one after the other. All flags of
+tessera-compile can be given, too; those with an optional value as --report=FILE and --fit=BYTES.
 
   python -m tessera build hf/ --ranks 2 --seq 2048 --global-batch 32 -o ft.tessera
   tessera-run ft.tessera --weights hf/ --data data/ --epochs 3 --export-hf out/ --out runs/ft
 
-A folder of Hugging Face's is compiled without its weights, which tessera-run --weights reads. Of another target the program,
-which has the weights that a run begins with, is kept beside the artifact, as net.pt2 for net.tessera."""
+A folder of Hugging Face's with .safetensors files is compiled without its weights, which tessera-run --weights reads. Of another
+target the program, which has the weights that a run begins with, is kept beside the artifact, as net.pt2 for net.tessera."""
+
+# Flags of tessera-compile that options.py does not have, as a word of a command each.
+WORDS = ("--report", "--fit", "--timing", "--remarks", "--verbose")
+OWN = ("--seq", "--output")  # of this command
 
 
 def parser_of():
@@ -23,45 +31,58 @@ def parser_of():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", help="module:function, file.py:function, hf:<type>, or a folder of Hugging Face's")
     parser.add_argument("-o", "--output", required=True, help="the artifact to write")
-    parser.add_argument("--ranks", type=int, help="so many ranks that split parameters (--mesh fsdp=N --strategy zero3)")
+    parser.add_argument("--ranks", type=int, help="the number of ranks, which split parameters (--mesh fsdp=N --strategy zero3)")
     parser.add_argument("--seq", type=int, help="positions of a row (default of a language model: those of --data, else 2048, or "
                                                 "what the model has if that is less)")
     parser.add_argument("--data", help="the folder of \"python -m tessera data\" that it will train on, for its --seq")
     parser.add_argument("--documents", choices=["on", "auto", "off"], default="auto",
                         help="position_ids as an input, by which a language model keeps documents of one row apart (default: if it does)")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="setting of a hf: configuration")
+    parser.add_argument("--seed", type=int, default=0, help="of random weights")
     parser.add_argument("--no-weights", action="store_true", help="values by rule, or those of tessera-run --weights")
     parser.add_argument("--keep-program", metavar="FILE", help="where the program is kept (.pt2)")
+    compiler = parser.add_argument_group("of tessera-compile, whose --help describes them")
+    for flag, form in COMPILE.values():
+        if flag not in OWN:
+            compiler.add_argument(flag, dest=flag, default=[], help=argparse.SUPPRESS,
+                                  **({"action": "append_const", "const": flag} if form == SWITCH
+                                     else {"action": "append", "nargs": 2 if flag == "--betas" else 1}))
     return parser
 
 
 def main(words):
     """The exit status."""
-    options, flags = parser_of().parse_known_args(words)
+    flags = [word for word in words if word.split("=")[0] in WORDS]
+    options = parser_of().parse_args([word for word in words if word not in flags])
+    for flag, form in COMPILE.values():
+        for given in getattr(options, flag, []):
+            flags += [flag] if form == SWITCH else [flag, *given]
     try:
         return build(options, flags)
-    except (ExportError, ImportError) as why:
-        print(f"tessera: error: {why}", file=sys.stderr)
+    except (ExportError, ImportError, ToolError) as why:
+        print(f"tessera: error: {str(why).strip()}", file=sys.stderr)
         return 1
-    except CompileError as why:
-        print(str(why).strip(), file=sys.stderr)
-        return why.status
-    except ToolError as why:
-        print(str(why).strip(), file=sys.stderr)
+    except OSError as why:
+        print(f"tessera: error: {why.filename}: {why.strerror}", file=sys.stderr)
         return 1
 
 
 def build(options, flags):
     """The exit status. flags: of tessera-compile."""
+    import torch
+
     from . import targets
     from .program import export
     is_language_model = targets.is_hugging_face(options.target)
-    is_folder = is_language_model and targets.has_files_of_weights(options.target.removeprefix("hf:"))
+    is_folder = is_language_model and targets.has_safetensors(options.target.removeprefix("hf:"))
+    if options.documents == "auto" and not is_language_model:
+        options.documents = "off"
     if options.ranks is not None:
         flags = ranks_of(options.ranks, flags)
     has_weights = not (options.no_weights or is_folder)
-    model, inputs, _ = targets.load_target(options.target, options.set, weights=has_weights,
-                                           documents=options.documents if is_language_model else "off")
+    program_path = place_of_program(options, has_weights)
+    torch.manual_seed(options.seed)
+    model, inputs, _ = targets.load_target(options.target, options.set, weights=has_weights, documents=options.documents)
     sequence = options.seq or (sequence_of(options, model) if is_language_model else None)
     if sequence:
         flags = ["--seq", str(sequence), *flags]
@@ -72,57 +93,78 @@ def build(options, flags):
         print(f"note: {note.message}")
     if program.evaluation_differs is None and "--evaluate" not in flags:
         flags = [*flags, "--evaluate"]
+    status = compile_program(program, program_path, options.output, flags)
+    if not status:
+        weights = ["--weights", options.target.removeprefix("hf:")] if is_folder else []
+        command = ["tessera-run", options.output, *weights, "--data", options.data or "DATA", "--out", "RUN"]
+        print("train it with:", shlex.join(command))
+    return status
+
+
+def place_of_program(options, has_weights):
+    """Where the program is kept; None: nowhere. Raises ExportError."""
+    if not has_weights and not options.keep_program:
+        return None
     path = options.keep_program or os.path.splitext(options.output)[0] + ".pt2"
-    keeps = has_weights or options.keep_program
     if not path.endswith(".pt2"):
         raise ExportError(f"--keep-program {path} does not end in .pt2")
-    if keeps and os.path.exists(path):
+    # Beside an artifact that is made again lies the program that it was made from.
+    if os.path.exists(path) and (options.keep_program or not os.path.exists(options.output)):
         raise ExportError(f"{path}, which the program would be kept in, exists; remove it, or name another by --keep-program")
-    return compile_program(program, path if keeps else None, options.output, flags)
+    return path
 
 
 def compile_program(program, path, output, flags):
     """Compiles a program, and keeps it at `path` if there is one. Returns the exit status."""
-    import subprocess
-    import tempfile
-
     from . import tools
     from .signals import ended_in_order
     with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-") as folder:
         saved = path or os.path.join(folder, "program.pt2")
-        program.save(saved)
-        command = [tools.find_tool("tessera-compile"), saved, "-o", output, *flags]
-        print("tessera-compile", os.path.basename(saved), *command[2:], flush=True)
-        status = subprocess.run(command).returncode
-        if status and path:
-            os.remove(path)
+        status = 1
+        try:
+            program.save(saved)
+            command = [tools.find_tool("tessera-compile"), saved, "-o", output, *flags]
+            print("tessera-compile", os.path.basename(saved), *command[2:], flush=True)
+            status = subprocess.run(command).returncode
+        finally:
+            if status and path:
+                with contextlib.suppress(OSError):
+                    os.remove(path)
         return status
 
 
 def ranks_of(ranks, flags):
-    """The flags of tessera-compile with a mesh of so many ranks. Raises ExportError."""
+    """The flags of tessera-compile with a mesh of this number of ranks. Raises ExportError."""
     if ranks < 1:
         raise ExportError(f"--ranks must be at least 1, got {ranks}")
-    if any(flag.split("=")[0] == "--mesh" for flag in flags):
+    if "--mesh" in flags:
         raise ExportError("--ranks and --mesh both say how many ranks there are: give one of them")
     if ranks == 1:
         return flags
-    strategy = [] if any(flag.split("=")[0] == "--strategy" for flag in flags) else ["--strategy", "zero3"]
-    return ["--mesh", f"fsdp={ranks}", *strategy, *flags]
+    return ["--mesh", f"fsdp={ranks}", *([] if "--strategy" in flags else ["--strategy", "zero3"]), *flags]
 
 
 def sequence_of(options, model):
-    """Positions of a row: those of the data, else 2048 or as many as the model has."""
-    if options.data:
-        path = os.path.join(options.data, "manifest.json")
-        try:
-            with open(path, encoding="utf-8") as file:
-                return int(json.load(file)["sequence"])
-        except (OSError, ValueError, KeyError, TypeError) as why:
-            raise ExportError(f"--data: {path} does not say how long its rows are ({type(why).__name__})") from why
+    """Positions of a row: those of the data, else 2048 or as many as the model has. Raises ExportError."""
     config = model.model.config
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if options.data:
+        return sequence_of_data(options.data, getattr(config, "vocab_size", None))
     most = getattr(config, "max_position_embeddings", None)
     sequence = min(2048, most) if isinstance(most, int) and most > 0 else 2048
     print(f"{sequence} positions a row, for want of --seq or --data")
     return sequence
+
+
+def sequence_of_data(folder, vocabulary):
+    """Positions of the rows of a folder of data, or of the first source of a mixture. Raises ExportError."""
+    from .data import manifest
+    from .data.errors import DataError
+    try:
+        found = manifest.read(folder)
+        if found["format"] == manifest.FORMAT and vocabulary and found["largest_token"] >= vocabulary:
+            raise ExportError(f"--data {folder} has tokens up to {found['largest_token']}, and the model {vocabulary}: it is of another "
+                              "tokenizer, or model.resize_token_embeddings(len(tokenizer)) was left out")
+        return found["sequence"]
+    except DataError as why:
+        raise ExportError(f"--data: {why}") from why

@@ -2,12 +2,20 @@
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import sys
 import tempfile
 
 from .errors import CannotCompare, ExportError
+
+
+# Commands with a parser of their own, which need no torch before they ask for it: {name: (module, what it does)}.
+OWN_PARSERS = {"build": (".build", "export and compile in one"), "data": (".data.command", "make, show and mix folders of tokens"),
+               "finetune": (".recipe", "data, artifact and run of a fine-tuning, from one file"),
+               "export-hf": (".export_hf", "the weights of a checkpoint as a folder of Hugging Face's"),
+               "sample": (".sample", "what such a folder writes"), "track": (".track", "give a run's records to a tracker")}
 
 
 def fail(message, status=1):
@@ -59,8 +67,8 @@ def parser_of(description):
     verify.add_argument("--tolerance", type=float, default=1e-4, help="of a gradient, relative to its largest element")
     verify.add_argument("--json", metavar="FILE", help="write the result there")
     verify.add_argument("--keep", metavar="FOLDER", help="keep the files there: model, data, artifact, run")
-    commands.add_parser("build", help="export and compile in one: build --help", add_help=False)
-    commands.add_parser("data", help="make, show and mix folders of tokens: data --help", add_help=False)
+    for name, (_, words) in OWN_PARSERS.items():
+        commands.add_parser(name, help=words, add_help=False)
     return parser
 
 
@@ -90,12 +98,8 @@ largest element, and by more where PyTorch's own are as far from those in float6
 
 
 def main(words, description):
-    if words[:1] == ["data"]:  # needs no torch
-        from .data.command import main as data
-        return data(words[1:])
-    if words[:1] == ["build"]:  # passes unknown flags on
-        from .build import main as build
-        return build(words[1:])
+    if words[:1] and words[0] in OWN_PARSERS:
+        return importlib.import_module(OWN_PARSERS[words[0]][0], __package__).main(words[1:])
     at = words.index("--") if "--" in words else len(words)
     parser = parser_of(description)
     options, unknown = parser.parse_known_args(words[:at])

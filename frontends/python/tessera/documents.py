@@ -9,14 +9,18 @@ MOST_PARAMETERS = 300_000_000
 LAYERS = 2
 
 
+class TooLarge(Exception):
+    """A model without values cannot be tried."""
+
+
 def why_not_apart(model, make):
     """Why a document behind another one, with positions from 0 again, would see it; None if it does not. model: a causal one
-    of transformers; make: the class of automatic models that makes one like it."""
+    of transformers; make: the class of automatic models that makes one like it. Raises TooLarge."""
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return f"{type(model).__name__} takes no position_ids"
     asked = like(model, make)
     if asked is None:
-        return f"{type(model).__name__} is too large to be tried without its weights; --documents on takes it as it is"
+        raise TooLarge(f"{type(model).__name__} is too large to see, without its weights, whether it keeps the documents of a row apart")
     return why_they_meet(asked)
 
 
@@ -45,9 +49,11 @@ def like(model, make):
 
 
 def shortened(values):
-    """The dictionary of a configuration with LAYERS layers."""
+    """The dictionary of a configuration with as few layers as have every kind, and LAYERS at least."""
     layers = values["num_hidden_layers"]
-    return {key: LAYERS if key == "num_hidden_layers" else value[:LAYERS] if isinstance(value, list) and len(value) == layers else value
+    lists = [value for value in values.values() if isinstance(value, list) and len(value) == layers]
+    kept = max([LAYERS, *(value.index(kind) + 1 for value in lists for kind in value)])
+    return {key: kept if key == "num_hidden_layers" else value[:kept] if any(value is each for each in lists) else value
             for key, value in values.items()}
 
 

@@ -42,8 +42,13 @@ def is_hugging_face(target):
     return target.startswith("hf:") or os.path.isfile(os.path.join(target, "config.json"))
 
 
+def has_safetensors(folder):
+    return os.path.isdir(folder) and any(file.endswith(".safetensors") for file in os.listdir(folder))
+
+
 def has_files_of_weights(folder):
-    return os.path.isdir(folder) and any(file.endswith((".safetensors", ".bin")) for file in os.listdir(folder))
+    return has_safetensors(folder) or os.path.isdir(folder) and any(
+        file.startswith("pytorch_model") and file.endswith(".bin") for file in os.listdir(folder))
 
 
 def read_settings(settings):
@@ -168,12 +173,21 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True, 
     if saved != type(model).__name__:
         say(f"warning: {name} was saved as {saved}, and the model is made as {type(model).__name__}")
     tokens = example_tokens(model.config, batch, sequence)
+    if is_pair and documents == "on":
+        raise ExportError(f"hf:{name}: --documents is for causal models, and {type(model).__name__} has an encoder")
     if is_pair:
         return PairLogits().train(), (tokens, tokens.flip(1)), ["input_ids", "decoder_input_ids"]
     if documents == "off":
         return Logits().train(), (tokens,), ["input_ids"]
-    from .documents import why_not_apart
-    why = why_not_apart(model, make)
+    from .documents import TooLarge, why_not_apart
+    try:
+        why = why_not_apart(model, make)
+    except TooLarge as reason:
+        if documents != "on":
+            raise ExportError(f"hf:{name}: {reason}; --documents on takes it as a model that does, --documents off gives it rows of "
+                              "one document (data build --pack none)") from reason
+        say(f"warning: {reason}: taken as one that does")
+        why = None
     if why and documents == "on":
         raise ExportError(f"hf:{name}: {why}: build its data with --pack none, a document a row, and export it without --documents")
     say(f"hf:{name}: " + (f"no positions, so that its rows hold one document (data build --pack none): {why}" if why else

@@ -56,7 +56,7 @@ protected:
 
   void writeManifest(const std::string &from = "", const std::string &to = "") {
     std::string text = R"({"format": "tessera-data", "version": 1, "sequence": 6, "packing": "best-fit",
- "token_bytes": 2, "vocabulary": 200, "largest_token": 112, "padding_token": 7,
+ "token_bytes": 2, "largest_token": 112, "padding_token": 7,
  "shards": [{"name": "00000", "tokens": 8}, {"name": "00001", "tokens": 5}],
  "splits": {"train": {"rows": 3, "pieces": 4}, "valid": {"rows": 1, "pieces": 1}}})";
     if (!from.empty()) {
@@ -163,6 +163,9 @@ TEST_F(TokenRowsTest, ModelsThatDoNotSuitAreRefused) {
   auto specs = packedModel();
   specs[0].indexBound = 112;
   EXPECT_ERROR(load(specs), "has tokens up to 112, but the model's vocabulary is 112");
+  writeManifest("\"padding_token\": 7", "\"padding_token\": 200");
+  EXPECT_ERROR(load(packedModel()), "the padding token of '" + folder + "' is 200");
+  writeManifest();
   specs = packedModel();
   specs[1].ignoreIndex = std::numeric_limits<int64_t>::min();
   EXPECT_ERROR(load(specs), "the loss of the model counts every one");
@@ -194,6 +197,7 @@ TEST_F(TokenRowsTest, DocumentsMayMeetInWindowsAndAreAloneInRowsOfOne) {
 TEST_F(TokenRowsTest, DamagedFoldersAreOneError) {
   const auto specs = packedModel();
   for (auto [from, to, problem] : std::vector<std::array<std::string, 3>>{
+           {"\"best-fit\"", "\"other\"", "field 'packing'"},
            {"\"version\": 1", "\"version\": 9", "has version 9, this runtime reads 1"},
            {"\"sequence\": 6", "\"sequence\": 0", "field 'sequence'"},
            {"\"sequence\": 6", "\"sequence\": -1", "field 'sequence'"},
@@ -214,12 +218,13 @@ TEST_F(TokenRowsTest, DamagedFoldersAreOneError) {
     std::vector<std::pair<uint64_t, uint64_t>> pieces;
     std::string problem;
   };
-  for (const Rows &rows : {Rows{{1, 1, 2, 4}, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}, "has no valid pieces"},
-                           Rows{{0, 9, 2, 4}, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}, "has no valid pieces"},
-                           Rows{{0, 2, 3, 4}, {{0, 4}, {0, 3}, {0, 1}, {0, 1}}, "has more tokens than positions"},
-                           Rows{{0, 2, 3, 4}, {{0, 0}, {0, 3}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"},
-                           Rows{{0, 2, 3, 4}, {{10, 4}, {0, 1}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"},
-                           Rows{{0, 2, 3, 4}, {{~0ull, 2}, {0, 1}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"}}) {
+  for (const Rows &rows :
+       {Rows{{1, 1, 2, 4}, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}, "has no valid pieces"},
+        Rows{{0, 9, 2, 4}, {{0, 1}, {0, 1}, {0, 1}, {0, 1}}, "has no valid pieces"},
+        Rows{{0, 2, 3, 4}, {{0, 4}, {0, 3}, {0, 1}, {0, 1}}, "has more tokens than positions"},
+        Rows{{0, 2, 3, 4}, {{0, 0}, {0, 3}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"},
+        Rows{{0, 2, 3, 4}, {{10, 4}, {0, 1}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"},
+        Rows{{0, 2, 3, 4}, {{~0ull, 2}, {0, 1}, {0, 1}, {0, 1}}, "has a piece outside of the tokens"}}) {
     writeRows("train", rows.first, rows.pieces);
     auto source = openSamples(folder, specs);
     ASSERT_STATUS_OK(source);
@@ -259,7 +264,7 @@ TEST_F(TokenRowsTest, AMixtureHasItsSourcesByWeight) {
   std::filesystem::create_directories(mixed);
   auto write = [&](const std::string &sources) {
     writeFile(mixed + "/manifest.json",
-              R"({"format": "tessera-data-mixture", "version": 1, "sequence": 6, "sources": [)" + sources + "]}");
+              R"({"format": "tessera-data-mixture", "version": 1, "sources": [)" + sources + "]}");
   };
   write(fmt::format(R"({{"path": "../data", "weight": 3}}, {{"path": "{}", "weight": 1}})", folder));
   const auto specs = packedModel();

@@ -80,10 +80,10 @@ protected:
       TESSERA_RETURN_IF_ERROR(loadWeights(rank, *source, 1, options));
     return Status::ok();
   }
-  static std::map<std::string, std::vector<int64_t>> shapes() {
-    std::map<std::string, std::vector<int64_t>> all;
+  static ModelTensors shapes() {
+    ModelTensors all;
     for (const FakeState::Parameter &parameter : {experts, table, bias})
-      all[parameter.name] = parameter.shape;
+      all[parameter.name] = {parameter.shape};
     return all;
   }
   std::vector<float> stacked() const {
@@ -280,11 +280,13 @@ TEST_F(ModelFolder, SeveralProcessesWriteOne) {
 TEST_F(ModelFolder, OfAnotherModel) {
   const ModelFolderOptions options{.folder = scratch.path("out"), .like = like()};
   auto parameters = shapes();
-  parameters["net.more"] = {2};
+  parameters["net.more"] = {{2}};
   EXPECT_ERROR(ModelFolderPlan::make(options, mapOf(), parameters), "it has no tensor for 'net.more'");
   parameters = shapes();
-  parameters["net.bias"] = {4};
+  parameters["net.bias"] = {{4}};
   EXPECT_ERROR(ModelFolderPlan::make(options, mapOf(), parameters), "'model.bias' has shape [3] there, expected [4]");
+  parameters["net.bias"] = {{3}, DataType::I32};
+  EXPECT_ERROR(ModelFolderPlan::make(options, mapOf(), parameters), "'model.bias' is of type F32 there");
   const WeightMap half("net", "model",
                        {{"net.experts", {{expert(0), expert(1)}, {}}},
                         {"net.head", {{{"model.wte", {5, 2}, {5}, 0, {1}, 0, {1}}}, {}}}});

@@ -190,7 +190,7 @@ TEST(RunFolder, KnowsWhatRanThere) {
   EXPECT_EQ(folder->finishedStep(), 2);
   test::writeFile(folder->runPath(), "{\"resumed_step\": 1}");
   EXPECT_EQ(folder->finishedStep(), std::nullopt);
-  ASSERT_STATUS_OK(folder->recordEnd(7, std::nullopt));
+  ASSERT_STATUS_OK(folder->recordEnd(7, 7, std::nullopt));
   EXPECT_EQ(folder->finishedStep(), 7);
   for (const char *text :
        {"", "[]", "{\"artifact\": 1}", "{\"artifact\": {}}", "{\"artifact\": {\"fingerprint\": 5}}"}) {

@@ -1,4 +1,4 @@
-//===- GlobalBatch.cpp - micro-batches of so many samples a step ----------===//
+//===- GlobalBatch.cpp - micro-batches that make up a global batch --------===//
 
 #include "tools/tessera-compile/driver/GlobalBatch.h"
 

@@ -1,4 +1,4 @@
-//===- GlobalBatch.h - micro-batches of so many samples a step --*- C++ -*-===//
+//===- GlobalBatch.h - micro-batches of a global batch ---------*- C++ -*-===//
 
 #ifndef TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_GLOBALBATCH_H
 #define TESSERA_TOOLS_TESSERA_COMPILE_DRIVER_GLOBALBATCH_H

@@ -77,7 +77,7 @@ def command_of(options, tokenizer, found):
     import tokenizers
     return {
         "--seq": options.seq, "--pack": options.pack, "--long": options.long, "--train-on": options.train_on,
-        "--format": options.format, "--field": sorted(options.field), "--split": options.split, "--seed": options.seed,
+        "--format": options.format, "--field": sorted(map(list, options.field)), "--split": options.split, "--seed": options.seed,
         "--eos": options.eos, "--model": tokenizer.hashes(), "--template": text_hash(tokenizer.template),
         "the inputs": [[each.path, each.size, each.mtime] for each in found],
         "the versions of transformers and tokenizers": [libraries().__version__, tokenizers.__version__],

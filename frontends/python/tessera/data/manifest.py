@@ -12,10 +12,10 @@ REASONS = {"empty": "empty", "no answer": "no answer, or no token that is traine
 
 
 # What readers rely on; a list has the form of each of its entries, "" that of any key.
-FORM = {"sequence": int, "packing": str, "token_bytes": int, "vocabulary": int, "largest_token": int,
+FORM = {"sequence": int, "packing": str, "token_bytes": int, "vocabulary": int, "largest_token": int, "padding_token": int,
         "tokenizer": {"class": str, "files": {"": str}}, "options": {"train_on": str}, "sources": [{"bytes": int}],
         "shards": [{"name": str, "tokens": int, "documents": int, "sha256": {"": str}}],
-        "splits": {"": {"rows": int, "documents": int, "tokens": int, "targets": int, "sha256": str}},
+        "splits": {"": {"rows": int, "pieces": int, "documents": int, "tokens": int, "targets": int, "sha256": str}},
         "counts": {"records": int, "documents": int, "longest": int, "cut": int, "tokens": int, "targets": int, "straddling": int,
                    "special tokens in text": int, "documents with special tokens": int, "dropped": {"": int}}}
 MIXTURE_FORM = {"sequence": int, "sources": [{"path": str, "weight": (int, float)}]}

@@ -5,7 +5,7 @@ import os
 
 import numpy
 
-SHARD = 256 << 20  # bytes of tokens in a shard, at most, if it has more than one document
+SHARD = 4 << 30  # bytes of tokens in a shard, at most, if it has more than one document
 OFFSET = numpy.dtype("<u8")
 
 
