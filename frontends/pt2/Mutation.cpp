@@ -85,6 +85,16 @@ void Mutations::find(const Program &program, llvm::function_ref<bool(const Node 
   for (const Node &node : program.graph.nodes)
     if (!isSkipped(node))
       add(node, program.graph, isByBatch(node));
+  llvm::StringSet<> read, written; // first
+  for (const Node &node : program.graph.nodes)
+    for (const NamedArgument &named : node.inputs)
+      for (const std::string &name : namesOf(named.argument))
+        if (!written.contains(name))
+          (node.target == "torch.ops.aten.copy_.default" && named.name == "self" ? written : read).insert(name);
+  for (const InputSpec &spec : program.signature.inputs)
+    if (spec.kind == InputSpec::Kind::Buffer && !spec.persistent && written.contains(spec.name) &&
+        !read.contains(spec.name))
+      temporary.insert(spec.name);
 }
 
 } // namespace tessera::pt2

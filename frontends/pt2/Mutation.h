@@ -28,8 +28,10 @@ public:
   void find(const Program &program, llvm::function_ref<bool(const Node &)> isSkipped,
             llvm::function_ref<bool(const Node &)> isByBatch);
 
-  /// Whether a buffer changes, by its name in the graph.
-  bool isChanged(llvm::StringRef buffer) const { return changed.contains(buffer); }
+  /// Whether a buffer changes, by its name in the graph, and has a value from one step to the next.
+  bool isChanged(llvm::StringRef buffer) const { return changed.contains(buffer) && !isTemporary(buffer); }
+  /// Whether a buffer is written in each pass before it is read, and not saved: no step sees the value of another.
+  bool isTemporary(llvm::StringRef buffer) const { return temporary.contains(buffer); }
   /// How a buffer begins because of what it is used for; empty: as its values are.
   llvm::StringRef initOf(llvm::StringRef buffer) const { return initial.lookup(buffer); }
   /// The buffer that a name is the whole of; empty if it is none.
@@ -51,7 +53,7 @@ private:
   llvm::StringMap<std::vector<std::string>> views; ///< buffer -> names that may share its memory
   llvm::StringMap<std::vector<llvm::StringRef>> viewOf;
   llvm::StringMap<std::vector<std::string>> names; ///< buffer -> names that are it
-  llvm::StringSet<> changed;                       ///< the buffers that change
+  llvm::StringSet<> changed, temporary;            ///< the buffers that change
   llvm::StringMap<llvm::StringRef> initial;
   llvm::StringMap<llvm::StringRef> staleNames; ///< views that are older than a change -> the buffer
   llvm::DenseMap<const Node *, llvm::StringRef> stale;

@@ -5,6 +5,7 @@
 #include "runtime/data/TokenizedData.h"
 
 #include <filesystem>
+#include <fmt/format.h>
 
 namespace fs = std::filesystem;
 
@@ -16,7 +17,7 @@ static Status refuseFlags(const std::string &path, const std::string &kind, cons
                                {options.tokenBytes != 0, "--token-bytes is for tokens"},
                                {options.readsBytes, "--tokenizer is for text"}})
     if (isGiven)
-      return TESSERA_ERROR(InvalidArgument, std::string(flag) + ", and '" + path + "' holds " + kind);
+      return TESSERA_ERROR(InvalidArgument, fmt::format("{}, and '{}' holds {}", flag, path, kind));
   return Status::ok();
 }
 

@@ -74,7 +74,7 @@ uint64_t SampleOrder::epochSamples() const {
   for (size_t part = 0; part < parts.size(); ++part)
     if (const uint64_t share = shareBegin[part + 1] - shareBegin[part])
       places = std::min(places, static_cast<double>(parts[part].samples) * period / static_cast<double>(share));
-  return std::max<uint64_t>(static_cast<uint64_t>(places), 1);
+  return std::max<uint64_t>(static_cast<uint64_t>(places * (1 + 1e-8)), 1); // shares are rounded
 }
 
 } // namespace tessera

@@ -165,6 +165,13 @@ static std::string misfit(const TokenizedData &data, const TokenizedData::Split 
   if (plan.vocabulary >= 0 && static_cast<int64_t>(data.paddingToken) >= plan.vocabulary && data.packing != "windows")
     return "the padding token of '" + data.folder + "' is " + std::to_string(data.paddingToken) +
            ", but the model's vocabulary is " + std::to_string(plan.vocabulary);
+  for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+    if (const auto longest = static_cast<int64_t>(std::min(data.longestDocument, data.sequence));
+        plan.fills[tensor] == TokenFill::Positions && !specs[tensor].isShared() && specs[tensor].indexBound >= 0 &&
+        longest > specs[tensor].indexBound)
+      return "'" + data.folder + "' has documents of " + std::to_string(longest) +
+             " tokens in a row, but the model has " + std::to_string(specs[tensor].indexBound) +
+             " positions: build the data with --seq " + std::to_string(specs[tensor].indexBound);
   if (plan.target < 0)
     return rows + "say which tokens count as targets, and the model, which computes its loss from the tokens itself, "
                   "has no input for that: export its logits (--loss cross-entropy)";
@@ -244,7 +251,10 @@ Status TokenRows::readElements(ElementRange needed) {
     const int64_t count = isPadding ? plan.length - first : static_cast<int64_t>(pieces[number].count);
     const int64_t begin = std::max(first, needed.begin), end = std::min(first + count, needed.end);
     if (begin < end) {
-      std::iota(positions.begin() + begin, positions.begin() + end, begin - first);
+      if (isPadding) // as if each place of it began a document: so it needs no position that documents do not
+        std::fill(positions.begin() + begin, positions.begin() + end, 0);
+      else
+        std::iota(positions.begin() + begin, positions.begin() + end, begin - first);
       std::fill(documents.begin() + begin, documents.begin() + end, static_cast<int64_t>(number));
       if (isPadding) {
         std::fill(tokens.begin() + begin, tokens.begin() + end, static_cast<int64_t>(data.paddingToken));
@@ -332,6 +342,7 @@ Result<double> TokenRows::unigramEntropy() {
     return Status::ok();
   }));
   std::vector<uint64_t> counts;
+  counts.reserve(frequency.size());
   for (const auto &[token, count] : frequency)
     counts.push_back(count);
   return entropyOf(counts);

@@ -11,15 +11,13 @@ namespace fs = std::filesystem;
 
 namespace tessera {
 
-using Json = FieldReader::Json;
-
 static constexpr uint64_t formatVersion = 1;
 /// So that products of sizes stay below 2^63.
 static constexpr uint64_t mostTokens = uint64_t{1} << 58, mostPositions = uint64_t{1} << 31;
 
-static void readShards(const Json &json, FieldReader &fields, TokenizedData &data) {
+static void readShards(const FieldReader::Json &json, FieldReader &fields, TokenizedData &data) {
   uint64_t total = 0;
-  for (const Json &item : fields.list(json, "shards")) {
+  for (const auto &item : fields.list(json, "shards")) {
     TokenizedData::Shard shard{fields.text(item, "name"), fields.number(item, "tokens")};
     if (shard.name.empty() || shard.name.find('/') != std::string::npos || shard.name.front() == '.')
       fields.fail("shards.name");
@@ -29,7 +27,7 @@ static void readShards(const Json &json, FieldReader &fields, TokenizedData &dat
   }
 }
 
-static void readSplits(const Json &json, FieldReader &fields, TokenizedData &data) {
+static void readSplits(const FieldReader::Json &json, FieldReader &fields, TokenizedData &data) {
   for (const auto &[name, item] : fields.object(json, "splits").items()) {
     if (name.empty() || name.find('/') != std::string::npos || name.front() == '.')
       fields.fail("splits");
@@ -39,9 +37,9 @@ static void readSplits(const Json &json, FieldReader &fields, TokenizedData &dat
   }
 }
 
-static void readSources(const Json &json, FieldReader &fields, TokenizedData &data) {
+static void readSources(const FieldReader::Json &json, FieldReader &fields, TokenizedData &data) {
   double total = 0;
-  for (const Json &item : fields.list(json, "sources")) {
+  for (const auto &item : fields.list(json, "sources")) {
     const fs::path path = fields.text(item, "path");
     data.mixture.push_back({(fs::path(data.folder) / path).lexically_normal().string(), fields.real(item, "weight")});
     if (!(data.mixture.back().weight > 0) || !std::isfinite(total += data.mixture.back().weight))
@@ -59,8 +57,8 @@ Result<std::optional<TokenizedData>> TokenizedData::read(const std::string &fold
   if (!fs::is_regular_file(path, ignored))
     return std::optional<TokenizedData>();
   TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
-  Json json = parseShallowJson(text);
-  const Json *format = json.is_object() && json.contains("format") ? &json["format"] : nullptr;
+  FieldReader::Json json = parseShallowJson(text);
+  const FieldReader::Json *format = json.is_object() && json.contains("format") ? &json["format"] : nullptr;
   const bool isMixture = format && *format == "tessera-data-mixture";
   if (!isMixture && !(format && *format == "tessera-data")) {
     // A text of that name may lie in a folder of texts; rows are of nobody else.
@@ -89,6 +87,7 @@ Result<std::optional<TokenizedData>> TokenizedData::read(const std::string &fold
       fields.fail("token_bytes");
     data.largestToken = fields.number(json, "largest_token");
     data.paddingToken = fields.number(json, "padding_token");
+    data.longestDocument = fields.number(fields.object(json, "counts"), "longest");
     readShards(json, fields, data);
     readSplits(json, fields, data);
   }

@@ -34,6 +34,7 @@ struct TokenizedData {
   std::string packing;   ///< best-fit, windows or none
   int tokenBytes = 2;    ///< 2 or 4
   uint64_t largestToken = 0, paddingToken = 0;
+  uint64_t longestDocument = 0; ///< tokens; it may be cut
   std::vector<Shard> shards;
   std::map<std::string, Split> splits;
   std::vector<Source> mixture; ///< of a mixture, which has nothing of the above

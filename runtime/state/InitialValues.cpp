@@ -179,7 +179,21 @@ std::string InitialValues::describe(const Artifact &artifact, uint64_t seed) con
   for (const Rule &rule : rules)
     text += fmt::format("{}{} for {} ({}{})", &rule == rules.data() ? "" : ", ", rule.text, rule.count, rule.example,
                         rule.count > 1 ? ", …" : "");
-  return text;
+  return text + leftOver(modelTensorsOf(artifact));
+}
+
+/// "; 3 tensors left over ('a', 'b', …)": what --weights-partial allows to be.
+std::string InitialValues::leftOver(const ModelTensors &parameters) const {
+  if (!source || !options.isPartial)
+    return "";
+  std::string names;
+  size_t count = 0;
+  for (const auto &[name, entry] : source->entries())
+    if (parameters.count(name) == 0 && !options.unread.count(name) && options.isPartial(name) && ++count <= 2)
+      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
+  return count == 0 ? ""
+                    : fmt::format("; {} tensor{} left over ({}{})", count, count == 1 ? "" : "s", names,
+                                  count > 2 ? ", …" : "");
 }
 
 } // namespace tessera

@@ -35,6 +35,7 @@ public:
   std::string describe(const Artifact &artifact, uint64_t seed) const;
 
 private:
+  std::string leftOver(const ModelTensors &parameters) const;
   InitialValues() = default;
   Status openModelFile(const Artifact &artifact, const artifact::ModelFile &file, const std::string &place);
   Status checkAdapters(const Artifact &artifact) const;

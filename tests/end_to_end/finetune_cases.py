@@ -25,7 +25,10 @@ SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key
 FAMILIES = {"llama": SMALL, "qwen2": SMALL | dict(tie_word_embeddings=True), "gemma": SMALL,
             "gemma2": SMALL | dict(sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
             "gpt2": dict(n_embd=32, n_layer=2, n_head=4, n_positions=SEQUENCE, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
-            "mistral": SMALL | dict(sliding_window=7)}
+            "mistral": SMALL | dict(sliding_window=7),
+            "deepseek_v3": SMALL | dict(num_key_value_heads=4, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
+                                        n_shared_experts=1, first_k_dense_replace=1, moe_intermediate_size=16, q_lora_rank=8,
+                                        kv_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8)}
 TEACHES = [("what is {a} plus {b}?", "{a} plus {b} is {c}."), ("{a} + {b}", "{c}"), ("please add {a} to {b} for me", "that is {c}, as {a} + {b}")]
 
 
@@ -62,7 +65,11 @@ def make(folder, family, count=23):
     path = os.path.join(folder, "hf")
     tokenizer = transformers.AutoTokenizer.from_pretrained(data_tokenizers.gpt(path, data_tokenizers.MARKED))
     config = transformers.CONFIG_MAPPING[family](**FAMILIES[family], vocab_size=len(tokenizer) + 5)
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path, max_shard_size="30KB")
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):  # of a router, and zeros in a new model
+            buffer.copy_(torch.linspace(0, 3, len(buffer)))
+    model.save_pretrained(path, max_shard_size="30KB")
     file = os.path.join(folder, "chat.jsonl")
     with open(file, "w") as out:
         out.writelines(json.dumps(record) + "\n" for record in records(count))
@@ -122,6 +129,50 @@ def packed_rows_train_as_documents_alone(test, folder):
 
 
 @case
+def positions_of_long_rope(test, folder):
+    """Phi 3's tables of rotary positions are buffers that each pass writes, and no folder has."""
+    FAMILIES["phi3"] = SMALL | dict(pad_token_id=0, original_max_position_embeddings=48, rope_parameters={
+        "rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 4, "long_factor": [3.0] * 4,
+        "original_max_position_embeddings": 48})
+    path, file = make(folder, "phi3", 8)
+    data, artifact, out = (os.path.join(folder, name) for name in ("data", "ft.tessera", "run"))
+    command("data", "build", file, "--model", path, "--seq", 48, "--long", "drop", "-o", data)
+    rows = rows_of(data)
+    command("build", path, "--data", data, "--global-batch", rows, "-o", artifact)
+    train(artifact, "--weights", path, "--data", data, "--steps", 1, "--out", out, "--no-export")
+    with open(os.path.join(out, "metrics.jsonl")) as lines:
+        got = next(json.loads(line)["loss"] for line in lines if '"loss"' in line)
+    model, total, count = targets.load_target(path, say=lambda _: None)[0], 0.0, 0
+    for tokens, mask in documents(data, "train"):
+        wanted = torch.where(torch.tensor(mask[1:]) == 1, torch.tensor(tokens[1:]), -100)
+        total += torch.nn.functional.cross_entropy(model(torch.tensor(tokens)[None])[0, :-1], wanted, reduction="sum").item()
+        count += int((wanted != -100).sum())
+    test.assertAlmostEqual(got, total / count, delta=1e-5 * got)
+    refused(test, "rotary positions of all documents of a batch follow the longest one", "build", path, "--seq", 64, "-o", artifact)
+    command("build", path, "--seq", 64, "--documents", "off", "--global-batch", 2, "-o", artifact)
+
+
+@case
+def one_sample_a_micro_batch(test, folder):
+    """As a micro-batch of all, also in a model whose program has the example's positions only."""
+    for family, settings in (("llama", FAMILIES["llama"]), ("mamba", dict(hidden_size=16, num_hidden_layers=1, state_size=4))):
+        FAMILIES[family] = settings
+        place = os.path.join(folder, family)
+        path, file = make(place, family, 8)
+        data, losses = os.path.join(place, "data"), []
+        command("data", "build", file, "--model", path, "--seq", 40, "--pack", "none", "-o", data)
+        for name, flags in (("all", ["--global-batch", 4]), ("one", ["--global-batch", 4, "--batch", 1])):
+            artifact, out = os.path.join(place, name + ".tessera"), os.path.join(place, name)
+            command("build", path, "--data", data, *flags, "-o", artifact)
+            train(artifact, "--weights", path, "--data", data, "--steps", 2, "--out", out, "--no-export")
+            with open(os.path.join(out, "metrics.jsonl")) as lines:
+                losses.append([json.loads(line)["loss"] for line in lines if '"loss"' in line])
+        test.assertEqual(len(losses[0]), 2)
+        for one, other in zip(*losses):
+            test.assertAlmostEqual(one, other, delta=1e-5 * one, msg=family)
+
+
+@case
 def three_commands(test, folder):
     """The issue's: conversations that are learnt, the best weights exported, and transformers answers with them."""
     path, file = make(folder, "llama", 60)
@@ -166,14 +217,18 @@ def models_that_mix_documents(test, folder):
     """Rows hold one document each where a model has no positions, or does not mind them."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(data_tokenizers.gpt(os.path.join(folder, "tokenizer")))
     for family, settings, why in (("bloom", dict(hidden_size=32, n_layer=2, n_head=4), "takes no position_ids"),
-                                  ("mamba", dict(hidden_size=32, num_hidden_layers=2, state_size=4), "takes no position_ids")):
-        path = os.path.join(folder, family)
+                                  ("mamba", dict(hidden_size=32, num_hidden_layers=2, state_size=4), "takes no position_ids"),
+                                  ("lfm2", SMALL | dict(layer_types=["conv", "full_attention"]), "sees the one before it"),
+                                  ("lfm2", SMALL | dict(layer_types=["full_attention"] * 2), None)):
+        path = os.path.join(folder, f"{family}-{why is None}")
         config = transformers.CONFIG_MAPPING[family](**settings, vocab_size=len(tokenizer))
         transformers.AutoModelForCausalLM.from_config(config).save_pretrained(path)
         said = []
         names = targets.load_target(path, say=said.append, weights=False, documents="auto")[2]
-        test.assertEqual(names, ["input_ids"], family)
-        test.assertIn(why, said[-1])
+        test.assertEqual(names, ["input_ids"] if why else ["input_ids", "position_ids"], family)
+        test.assertIn(why or "keeps the documents of a row apart", said[-1])
+        if why is None:
+            continue
         try:
             targets.load_target(path, say=said.append, weights=False, documents="on")
             test.fail(family)

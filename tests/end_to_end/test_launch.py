@@ -148,7 +148,7 @@ class Disagreement(LaunchTest):
         self.compile("a", "--mesh", "shard=2", "--strategy", "zero3")
         output = self.finish(self.mpirun(1, [*self.command("a", "run", 3), ":", "-n", "1", *self.command("a", "run", 4)]),
                              status=None)
-        self.assertRegex(output, "(?m)^error: (rank 0: )?rank 1 and rank 0 differ in --steps: 4 and 3")
+        self.assertRegex(output, "(?m)^error: (rank 0: )?rank 1 and rank 0 differ in --steps or --epochs: 4 and 3")
         for flags, message in ((["--autotune"], "--autotune: on and off"), (["--no-graph"], "--no-graph: on and off"),
                                (["--trace-steps", 1], "--trace-steps: 1 and 0"),
                                (["--memory-snapshot"], "--memory-snapshot: on and off")):

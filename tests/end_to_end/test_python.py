@@ -47,7 +47,7 @@ class Flags(unittest.TestCase):
         """The tables name flags that there are, and leave out only what is not for Python."""
         left = {"tessera-compile": {"help", "version", "output", "report", "fit", "compile-to", "dump-phases", "timing", "remarks",
                                     "verbose", "print-pipelines", "remat-report", "lr-schedule"},
-                "tessera-run": {"help", "version", "data", "steps", "out", "weights", "eval-only", "export-only", "autotune",
+                "tessera-run": {"help", "version", "data", "steps", "epochs", "out", "weights", "eval-only", "export-only", "autotune",
                                 "lr-schedule"}}
         for tool, table in (("tessera-compile", options.COMPILE), ("tessera-run", options.TRAIN)):
             text = subprocess.run([os.path.join(BIN, tool), "--help"], capture_output=True, text=True, check=True).stdout

@@ -123,6 +123,19 @@ class Even(nn.Module):
         return x * 2 if x.shape[0] % 2 == 0 else x * 3
 
 
+class Temporary(nn.Module):
+    """A buffer that is not saved and that each pass writes before it reads it, as LongRoPE's tables; saved: one that is."""
+
+    def __init__(self, saved):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("table", torch.arange(4.0), persistent=saved)
+
+    def forward(self, x):
+        self.table.copy_(x.detach().sum(0))
+        return self.linear(x) * self.table
+
+
 class Statistics(nn.Module):
     """A running statistic that the module reads after it was updated."""
 
@@ -452,6 +465,8 @@ def main():
     save("two", {"small": export(Branch(), (torch.randn(2),)), "large": mlp})
     save("follows", export(Follows(), (x,)))
     save("even", export(Even(), (torch.randn(4, 3),), dynamic_shapes=({0: torch.export.Dim.AUTO},)))
+    save("temporary", export(Temporary(False), (torch.randn(2, 4),)))
+    save("lasting", export(Temporary(True), (torch.randn(2, 4),)))
     save("statistics", export(Statistics(), (torch.randn(2, 4),)))
     for how in ("whole", "view", "part", "shares"):
         save(f"average-{how}", export(Average(how), (torch.randn(2, 4),)))

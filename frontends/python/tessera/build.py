@@ -72,6 +72,7 @@ def build(options, flags):
     import torch
 
     from . import targets
+    from .documents import follows_the_longest
     from .program import export
     is_language_model = targets.is_hugging_face(options.target)
     is_folder = is_language_model and targets.has_safetensors(options.target.removeprefix("hf:"))
@@ -82,15 +83,27 @@ def build(options, flags):
     has_weights = not (options.no_weights or is_folder)
     program_path = place_of_program(options, has_weights)
     torch.manual_seed(options.seed)
-    model, inputs, _ = targets.load_target(options.target, options.set, weights=has_weights, documents=options.documents)
+    samples = 1 if has_one_sample(flags) else 2  # of which torch.export makes a constant
+
+    def load(**sizes):
+        return targets.load_target(options.target, options.set, weights=has_weights, documents=options.documents, batch=samples, **sizes)
+
+    model, inputs, _ = load()
     sequence = options.seq or (sequence_of(options, model) if is_language_model else None)
-    if sequence:
-        flags = ["--seq", str(sequence), *flags]
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         program = export(model, inputs)
+        if sequence and has_own_length(program, sequence):
+            notes.clear()
+            model, inputs, _ = load(sequence=sequence, say=lambda _: None)
+            program = export(model, inputs)
     for note in notes:
         print(f"note: {note.message}")
+    if sequence and "position_ids" in program.inputs and is_language_model and follows_the_longest(model.model.config, sequence):
+        raise ExportError(f"with LongRoPE, rotary positions of all documents of a batch follow the longest one, and rows of {sequence} are "
+                          "longer than the model's first length: --documents off gives each row one length (data build --pack none)")
+    if sequence:
+        flags = ["--seq", str(sequence), *flags]
     if program.evaluation_differs is None and "--evaluate" not in flags:
         flags = [*flags, "--evaluate"]
     status = compile_program(program, program_path, options.output, flags)
@@ -99,6 +112,18 @@ def build(options, flags):
         command = ["tessera-run", options.output, *weights, "--data", options.data or "DATA", "--out", "RUN"]
         print("train it with:", shlex.join(command))
     return status
+
+
+def has_one_sample(flags):
+    """Whether a micro-batch has one sample, by the flags of tessera-compile."""
+    given = {flag: value for flag, value in zip(flags, flags[1:]) if flag in ("--batch", "--global-batch")}
+    return given.get("--batch", given.get("--global-batch")) == "1"
+
+
+def has_own_length(program, sequence):
+    """Whether a program has the positions of its example, and these are others."""
+    lengths = {tensor.shape[1] for tensor in program.inputs.values() if len(tensor.shape) > 1}
+    return any(isinstance(length, int) and length != sequence for length in lengths)
 
 
 def place_of_program(options, has_weights):

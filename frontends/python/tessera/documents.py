@@ -29,7 +29,7 @@ def like(model, make):
     import torch
 
     from .module_checks import has_values
-    if all(map(has_values, model.parameters())):
+    if all(map(has_values, [*model.parameters(), *model.buffers()])):
         return model
     config = copy.deepcopy(model.config)
     attention = config._attn_implementation
@@ -41,11 +41,9 @@ def like(model, make):
         with torch.device("meta"):
             if count(make.from_config(config, attn_implementation=attention)) > 2 * MOST_PARAMETERS:
                 return None
-    state = torch.random.get_rng_state()
-    try:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
         return make.from_config(config, torch_dtype=torch.float32, attn_implementation=attention)
-    finally:
-        torch.random.set_rng_state(state)
 
 
 def shortened(values):
@@ -61,25 +59,43 @@ def count(model):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def follows_the_longest(config, sequence):
+    """Whether rotary positions of all documents of a batch follow the longest one, which is so beyond the length that a model
+    with LongRoPE was first trained with (transformers.modeling_rope_utils.longrope_frequency_update)."""
+    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    original = getattr(config, "original_max_position_embeddings", None) or rope.get("original_max_position_embeddings")
+    return rope.get("rope_type") == "longrope" and bool(original) and sequence > original
+
+
 def why_they_meet(model):
-    """Compares the logits of a document behind another one with those of it alone."""
+    """Whether the logits of a document behind another one depend on that one's embeddings, by their gradient, which must be 0
+    exactly; and whether they are those of the document alone."""
     import torch
 
     from .targets import example_tokens
     length = 6
     first, second = example_tokens(model.config, 2, length)[:, None]
     positions = torch.arange(length)[None]
+    embedded = []
+    handle = model.get_input_embeddings().register_forward_hook(lambda module, given, made: embedded.append(made))
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad():
-            alone = model(input_ids=second, use_cache=False).logits
+        with torch.enable_grad():
+            alone = model(input_ids=second, use_cache=False).logits.detach()
+            embedded.clear()
             behind = model(input_ids=torch.cat([first, second], 1), position_ids=torch.cat([positions, positions], 1),
                            use_cache=False).logits[:, length:]
+            weights = torch.randn(behind.shape, generator=torch.Generator().manual_seed(0))
+            seen = torch.autograd.grad((behind * weights).sum(), embedded[0])[0][:, :length]
     except Exception as why:  # whatever a model's code raises
         return f"{type(model).__name__} does not run on two documents in a row ({type(why).__name__})"
     finally:
+        handle.remove()
         model.train(was_training)
-    if torch.allclose(alone, behind, rtol=1e-3, atol=1e-3 * float(alone.abs().max())):
-        return None
-    return f"in {type(model).__name__}, a document sees the one before it in a row, whatever its positions say"
+    if torch.count_nonzero(seen):
+        return f"in {type(model).__name__}, a document sees the one before it in a row, whatever its positions say"
+    if not torch.allclose(alone, behind.detach(), rtol=1e-4, atol=1e-4 * float(alone.abs().max())):
+        return f"in {type(model).__name__}, positions that begin anew are not those of a document alone"
+    return None

@@ -151,6 +151,9 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True, 
     except Exception as why:  # configurations check themselves with all kinds of exceptions
         raise ExportError(f"hf:{name}: {first_line(why, 200)}") from why
 
+    if not weights and has_safetensors(name):
+        drop_buffers(model, name)
+
     class Logits(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -195,6 +198,20 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True, 
     if why:
         return Logits().train(), (tokens,), ["input_ids"]
     return RowLogits().train(), (tokens, torch.arange(sequence).repeat(batch, 1)), ["input_ids", "position_ids"]
+
+
+def drop_buffers(model, folder):
+    """Takes the values of the buffers that the folder's files have, such as the biases of routers, which are its own and not those
+    that a new model has: a run reads them with the parameters."""
+    from .weight_map import read_headers
+    prefix = f"{getattr(model, 'base_model_prefix', '')}."
+    stored = set(read_headers(folder))
+    stored |= {name.removeprefix(prefix) for name in stored} | {prefix + name for name in stored}
+    for path, module in model.named_modules():
+        for name, buffer in module._buffers.items():
+            known = f"{path}.{name}" if path else name
+            if buffer is not None and buffer.is_floating_point() and known in stored and name not in module._non_persistent_buffers_set:
+                module._buffers[name] = buffer.to("meta")
 
 
 def example_tokens(config, batch, sequence):

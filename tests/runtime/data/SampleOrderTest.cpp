@@ -80,6 +80,7 @@ TEST(SampleOrderTest, APlaceIsFoundDirectly) {
 TEST(SampleOrderTest, AnEpochOfAMixtureEndsWithItsFirstPart) {
   EXPECT_EQ(SampleOrder({{100, 0.5}, {1000, 0.5}}, 0, true).epochSamples(), 200u);
   EXPECT_EQ(SampleOrder({{1, 0.75}, {1000, 0.25}}, 0, true).epochSamples(), 1u);
+  EXPECT_EQ(SampleOrder({{10, 0.2}, {1000, 0.8}}, 0, true).epochSamples(), 50u);
 }
 
 TEST(SampleOrderTest, SeedsGiveOtherOrders) {

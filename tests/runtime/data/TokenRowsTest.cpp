@@ -55,7 +55,8 @@ protected:
   }
 
   void writeManifest(const std::string &from = "", const std::string &to = "") {
-    std::string text = R"({"format": "tessera-data", "version": 1, "sequence": 6, "packing": "best-fit",
+    std::string text =
+        R"({"format": "tessera-data", "version": 1, "sequence": 6, "packing": "best-fit", "counts": {"longest": 5},
  "token_bytes": 2, "largest_token": 112, "padding_token": 7,
  "shards": [{"name": "00000", "tokens": 8}, {"name": "00001", "tokens": 5}],
  "splits": {"train": {"rows": 3, "pieces": 4}, "valid": {"rows": 1, "pieces": 1}}})";
@@ -101,7 +102,7 @@ TEST_F(TokenRowsTest, RowsHaveDocumentsTargetsAndPadding) {
   ASSERT_STATUS_OK(batch);
   EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{109, 110, 111, 112, 7, 7}));
   EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[1]), (std::vector<int32_t>{110, 111, 112, none, none, none}));
-  EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[2]), (std::vector<int64_t>{0, 1, 2, 3, 0, 1}));
+  EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[2]), (std::vector<int64_t>{0, 1, 2, 3, 0, 0}));
   EXPECT_EQ(valuesOf<int32_t>((*batch)->tensors[3]), (std::vector<int32_t>{0, 0, 0, 0, 1, 1}));
   EXPECT_EQ(valuesOf<uint16_t>((*batch)->tensors[4]), (std::vector<uint16_t>{0x3f80, 0x3f80, 0x3f80, 0x3f80, 0, 0}));
 }
@@ -163,6 +164,11 @@ TEST_F(TokenRowsTest, ModelsThatDoNotSuitAreRefused) {
   auto specs = packedModel();
   specs[0].indexBound = 112;
   EXPECT_ERROR(load(specs), "has tokens up to 112, but the model's vocabulary is 112");
+  specs = packedModel();
+  specs[2].indexBound = 4;
+  EXPECT_ERROR(load(specs), "has documents of 5 tokens in a row, but the model has 4 positions");
+  specs[2].indexBound = 5; // padding needs none
+  ASSERT_STATUS_OK(load(specs));
   writeManifest("\"padding_token\": 7", "\"padding_token\": 200");
   EXPECT_ERROR(load(packedModel()), "the padding token of '" + folder + "' is 200");
   writeManifest();

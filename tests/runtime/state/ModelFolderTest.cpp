@@ -110,6 +110,44 @@ TEST_F(ModelFolder, ParametersAreAssembledOnAnyRanks) {
   }
 }
 
+/// And of a tensor that is turned, whose elements lie everywhere, one whole copy at a time.
+TEST_F(ModelFolder, EachRankReadsWhatItHolds) {
+  constexpr int64_t long_ = 512, wide = 256;
+  const FakeState::Parameter plain{"net.plain", {long_, wide}, {}}, more{"net.more", {long_, wide}, {}},
+      turned{"net.turned", {wide, long_}, {}}, again{"net.again", {wide, long_}, {}};
+  auto turn = [&](const std::string &name) {
+    return WeightPiece{name, {long_, wide}, {wide, long_}, 0, {long_, 1}, 0, {1, wide}};
+  };
+  const WeightMap map("net", "", {{"net.turned", {{turn("turned")}, {}}}, {"net.again", {{turn("again")}, {}}}});
+  const std::vector<float> values = numbers(long_ * wide, 1);
+  const uint64_t tensor = values.size() * sizeof(float);
+  std::vector<SafetensorsTensor> tensors;
+  ModelTensors parameters;
+  for (const FakeState::Parameter &parameter : {plain, more, turned, again}) {
+    tensors.push_back({parameter.name.substr(4), DataType::F32, {long_, wide}, {bytesOf(values)}});
+    parameters[parameter.name] = {parameter.shape};
+  }
+  ASSERT_STATUS_OK(writeSafetensors(scratch.path("large.safetensors"), tensors));
+  FakeState state({{plain, more}, {turned, again}}, 8, true, {StateRole::Parameter});
+  auto source = WeightSource::open(scratch.path("large.safetensors"));
+  ASSERT_STATUS_OK(source);
+  ASSERT_STATUS_OK((*source)->assemble(map, parameters));
+  for (const RankState &rank : state.ranks) {
+    uint64_t held = 0, turnedTensors = 0;
+    for (const StateView &view : rank) {
+      held += view.unit == "unit0" ? view.localBytes() : 0;
+      for (const ParameterSegment &segment : view.segments)
+        turnedTensors += view.unit == "unit1" && overlap(view, segment).begin < overlap(view, segment).end;
+    }
+    const uint64_t before = InputFile::readsOfProcess().bytes;
+    ASSERT_STATUS_OK(loadWeights(rank, **source, 1, {}));
+    EXPECT_EQ(InputFile::readsOfProcess().bytes - before, held + turnedTensors * tensor);
+    EXPECT_LE(turnedTensors, 2u);
+  }
+  EXPECT_EQ(state.gather("net.more"), values);
+  EXPECT_EQ(state.gather("net.again")[1], values[wide]);
+}
+
 TEST_F(ModelFolder, NamesAreThoseOfTheProgramToo) {
   const std::vector<float> all = numbers(24, 1);
   ASSERT_STATUS_OK(

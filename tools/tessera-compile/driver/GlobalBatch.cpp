@@ -46,8 +46,13 @@ LogicalResult fitGlobalBatch(CompileOptions &options, const cost::Target &target
     tried.batch = options.globalBatch / accumulate;
     tried.accumulate = accumulate;
     const TriedStep step = tryStep(tried, target, context);
-    if (!step.report) // of whatever size
+    if (!step.report && accumulate == 1)
       return emitError(UnknownLoc::get(&context)) << step.error, failure();
+    if (!step.report) { // such as a batch of one sample, for which the program was not exported
+      out << llvm::format("%12lld  %12lld", static_cast<long long>(tried.batch), static_cast<long long>(accumulate))
+          << "  does not compile: " << step.error << "\n";
+      break;
+    }
     const std::string why = misfit(limits, *step.report);
     out << llvm::format("%12lld  %12lld %15s %10s", static_cast<long long>(tried.batch),
                         static_cast<long long>(accumulate),

@@ -9,6 +9,9 @@ from .errors import DataError, UsageError
 from .partial import sync
 
 
+LEAST = 1e-6  # share of a source, as the runtime takes it
+
+
 def parse(words):
     """[(folder, weight)] of FOLDER=WEIGHT. Raises UsageError."""
     found = []
@@ -42,7 +45,10 @@ def mix(options, say):
             raise DataError(f"{folder} has no split 'train'")
         first = first or (folder, found)
         compare(*first, folder, found)
-    total = math.fsum(weight for _, weight in pairs)
+    total = sum(weight for _, weight in pairs)
+    for folder, weight in pairs:
+        if not weight / total >= LEAST:
+            raise UsageError(f"the weight of {folder} is less than a millionth of all, or all are more than a number can be")
     sources = [{"path": folder if os.path.isabs(folder) else os.path.relpath(folder, output), "weight": weight / total}
                for folder, weight in pairs]
     made = {"format": manifest.MIXTURE, "version": manifest.VERSION, "sequence": first[1]["sequence"], "sources": sources}

@@ -15,6 +15,9 @@ TAKEN = ("conversation", "chat_template", "tools", "documents", "tokenize", "add
          "return_assistant_tokens_mask", "tokenizer_kwargs")  # arguments of apply_chat_template that are no template's
 
 
+MARK = b"\xef\xbb\xbf"  # that some programs write in front of UTF-8
+
+
 @dataclasses.dataclass
 class Text:
     """A document of text. answer: index of the first character that is trained; None if all are."""
@@ -162,9 +165,9 @@ def chat(found, trained, record):
 def of_block(block):
     """Yields (place as "file:number", record) of a Block. Raises DataError."""
     if block.kind == "text":
-        yield f"{block.path}:1", decode(block.data, block.path, 1)
+        yield f"{block.path}:1", decode(block.data.removeprefix(MARK), block.path, 1)
     elif block.kind == "lines":
-        data = block.data.removeprefix(b"\xef\xbb\xbf") if block.first == 1 else block.data
+        data = block.data.removeprefix(MARK) if block.first == 1 else block.data
         for number, line in enumerate(data.split(b"\n"), block.first):
             if line.strip():
                 yield f"{block.path}:{number}", parse(line, block.path, number)
