@@ -61,7 +61,7 @@ packages_of_tests=(
 )
 if [ "$mode" != runtime ] && [ "$mode" != demo ] &&
   [ "$(cat .venv-tests/ready 2>/dev/null)" != "${packages_of_tests[*]}" ]; then
-  if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q "${packages_of_tests[@]}"; then
+  if python3 -m venv --system-site-packages .venv-tests && .venv-tests/bin/pip install -q --no-compile "${packages_of_tests[@]}"; then
     echo "${packages_of_tests[*]}" >.venv-tests/ready
   else
     echo "setup: no packages from PyPI; the tests that compare with TensorBoard or transformers will be skipped" >&2

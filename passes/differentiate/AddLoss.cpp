@@ -29,6 +29,7 @@ struct AddLoss : impl::AddLossBase<AddLoss> {
 
   LogicalResult run(func::FuncOp func);
   FailureOr<Value> findOutput(func::FuncOp func, StringRef name);
+  static std::string nameOf(func::FuncOp func, Value output);
   FailureOr<SmallVector<DimRole>> findDims(func::FuncOp func, Value output);
   Value addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<DimRole> roles, Location loc);
   FailureOr<Value> crossEntropy(func::FuncOp func, Value logits);
@@ -61,6 +62,14 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   if (name.empty())
     error << "; let the model return the logits alone or under the name 'logits', or its loss (--loss output:<name>)";
   return error;
+}
+
+/// Of an output.
+std::string AddLoss::nameOf(func::FuncOp func, Value output) {
+  for (const train::StepResult &result : train::getResults(func))
+    if (auto name = result.attrs.getAs<StringAttr>(train::kName); name && result.value == output)
+      return name.str();
+  return "<name>";
 }
 
 /// There is one target for each sample, so that a dimension of the output counts the samples of the inputs: the one
@@ -126,7 +135,9 @@ Value AddLoss::addTargets(func::FuncOp func, RankedTensorType type, ArrayRef<Dim
 FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   RankedTensorType type = train::tensorType(logits);
   if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
-    return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type;
+    return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type
+                            << (type.getRank() == 0 ? ", one number; if it is the loss, use --loss output:" : "")
+                            << (type.getRank() == 0 ? nameOf(func, logits) : std::string());
   FailureOr<SmallVector<DimRole>> dims = findDims(func, logits);
   if (failed(dims))
     return failure();

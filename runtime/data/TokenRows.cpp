@@ -7,7 +7,6 @@
 
 #include "runtime/base/EvenBlocks.h"
 #include "runtime/base/Fingerprint.h"
-#include "runtime/base/Log.h"
 #include "runtime/data/TokenPlan.h"
 #include "runtime/data/TokenizedData.h"
 
@@ -15,6 +14,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -56,8 +56,8 @@ public:
   Status read(uint64_t index, std::span<uint8_t *const> targets, std::span<const ElementRanges> wanted) override;
   std::string describe(uint64_t index, size_t tensor, int64_t element) const override;
   std::string format() const override {
-    return "split '" + split + "', " + std::to_string(data.sequence) + " positions (" + data.packing + ") of uint" +
-           std::to_string(8 * data.tokenBytes) + " tokens";
+    return fmt::format("split '{}', {} positions ({}{}) of uint{} tokens", split, data.sequence, data.packing,
+                       counts.pieces > counts.rows ? documentsText() : "", 8 * data.tokenBytes);
   }
   Result<std::string> fingerprint() override;
   Result<double> unigramEntropy() override;
@@ -72,6 +72,14 @@ private:
       : data(data), split(std::move(split)), counts(data.splits.at(this->split)), specs(specs) {}
 
   std::string rowsPath() const { return (fs::path(data.folder) / (split + ".rows")).string(); }
+  /// ", documents told apart by 'position_ids'": what the model is taken to do with that input.
+  std::string documentsText() const {
+    for (size_t tensor = 0; tensor < specs.size(); ++tensor)
+      if (plan.fills[tensor] == TokenFill::Documents ||
+          (plan.fills[tensor] == TokenFill::Positions && !specs[tensor].isShared()))
+        return ", documents told apart by '" + specs[tensor].name + "'";
+    return ", documents see each other";
+  }
   Status openFile();
   Status readPieces(uint64_t index);
   /// Tokens, targets, positions and documents of the elements in `needed`, of the row whose pieces were read.
@@ -195,11 +203,6 @@ Result<std::unique_ptr<SampleSource>> TokenRows::open(const TokenizedData &data,
   if (made->counts.rows == 0)
     return TESSERA_ERROR(InvalidArgument, "split '" + split + "' of '" + data.folder + "' has no rows");
   made->ignoreIndex = specs[made->plan.target].ignoreIndex;
-  if (made->counts.pieces > made->counts.rows && made->plan.tellsDocuments)
-    log::info(
-        "rows of '{}' hold several documents: the model is taken to keep them apart by its positions or numbers of "
-        "documents",
-        data.folder);
   TESSERA_ASSIGN_OR_RETURN(made->store, TokenStore::open(data));
   TESSERA_RETURN_IF_ERROR(made->openFile());
   for (auto *values : {&made->tokens, &made->targets, &made->positions, &made->documents})

@@ -100,7 +100,7 @@ class Check:
         lengths = {axes[1]: tensor.shape[1] for tensor, axes in zip(self.inputs, axes_of(self.inputs)) if 1 in axes}
         if len(lengths) == 1:
             return flags + ["--seq", *lengths.values()]
-        sizes = self.symbols or lengths  # an ONNX file has the names of axes_of
+        sizes = lengths if self.symbols is None else self.symbols  # an ONNX file has the names of axes_of
         return flags + [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
 
     def run(self, flags=(), name="run"):

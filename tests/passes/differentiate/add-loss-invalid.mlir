@@ -79,3 +79,10 @@ func.func @classes_of_others(%x: tensor<2x8x8x5xf32> {train.role = "input", trai
 func.func @one_class(%x: tensor<4x1xf32> {train.role = "input", train.name = "x"}) -> (tensor<4x1xf32> {train.role = "output", train.name = "y"}) {
   return %x : tensor<4x1xf32>
 }
+
+// -----
+
+// expected-error@+1 {{of shape [batch…, classes], got 'tensor<f32>', one number; if it is the loss, use --loss output:own}}
+func.func @loss_of_its_own(%x: tensor<f32> {train.role = "input", train.name = "x"}) -> (tensor<f32> {train.role = "output", train.name = "own"}) {
+  return %x : tensor<f32>
+}

@@ -88,9 +88,11 @@ protected:
 };
 
 TEST_F(TokenRowsTest, RowsHaveDocumentsTargetsAndPadding) {
-  auto loader = load(packedModel(), {.shuffle = false});
+  auto loader = load(packedModel(), {.shuffle = false, .prefetch = false});
   ASSERT_STATUS_OK(loader);
   EXPECT_EQ((*loader)->samples(), 3u);
+  EXPECT_EQ((*openSamples(folder, packedModel()))->format(),
+            "split 'train', 6 positions (best-fit, documents told apart by 'position_ids') of uint16 tokens");
   auto batch = (*loader)->readAt(0);
   ASSERT_STATUS_OK(batch);
   EXPECT_EQ(valuesOf<int64_t>((*batch)->tensors[0]), (std::vector<int64_t>{103, 104, 105, 106, 107, 108}));
