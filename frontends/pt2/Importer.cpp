@@ -314,16 +314,16 @@ LogicalResult Importer::setNext(const Node &node, StringRef argument, Entry next
     return call.fail("the number of its elements depends on data");
   const StringRef buffer = mutations.bufferOf(namesOf(*node.input(argument.str())).front());
   auto argumentOf = buffers.find(buffer);
-  const bool isTemporary = mutations.isTemporary(buffer);
-  if (argumentOf == buffers.end() && !isTemporary)
-    return call.fail("'" + argument + "', which it changes, is no buffer of the module");
   if (!next.value)
     next.value = train::Build(step.builder, locOf(node)).constant(next.constant->toAttr());
-  if (!isTemporary && next.value.getType() != argumentOf->second.getType())
-    return call.fail("it does not leave '" + argument + "' as it is, of type " +
-                     shapeText(train::shapeOf(argumentOf->second)));
-  if (!isTemporary)
+  if (!mutations.isTemporary(buffer)) {
+    if (argumentOf == buffers.end())
+      return call.fail("'" + argument + "', which it changes, is no buffer of the module");
+    if (next.value.getType() != argumentOf->second.getType())
+      return call.fail("it does not leave '" + argument + "' as it is, of type " +
+                       shapeText(train::shapeOf(argumentOf->second)));
     step.setNext(argumentOf->second, next.value);
+  }
   for (const std::string &name : mutations.namesOfBuffer(buffer))
     names[name] = next;
   return success();

@@ -85,15 +85,16 @@ void Mutations::find(const Program &program, llvm::function_ref<bool(const Node 
   for (const Node &node : program.graph.nodes)
     if (!isSkipped(node))
       add(node, program.graph, isByBatch(node));
-  llvm::StringSet<> read, written; // first
+  llvm::StringSet<> readFirst, writtenFirst;
   for (const Node &node : program.graph.nodes)
     for (const NamedArgument &named : node.inputs)
       for (const std::string &name : namesOf(named.argument))
-        if (!written.contains(name))
-          (node.target == "torch.ops.aten.copy_.default" && named.name == "self" ? written : read).insert(name);
+        if (!writtenFirst.contains(name))
+          (node.target == "torch.ops.aten.copy_.default" && named.name == "self" ? writtenFirst : readFirst)
+              .insert(name);
   for (const InputSpec &spec : program.signature.inputs)
-    if (spec.kind == InputSpec::Kind::Buffer && !spec.persistent && written.contains(spec.name) &&
-        !read.contains(spec.name))
+    if (spec.kind == InputSpec::Kind::Buffer && !spec.persistent && writtenFirst.contains(spec.name) &&
+        !readFirst.contains(spec.name))
       temporary.insert(spec.name);
 }
 

@@ -64,7 +64,7 @@ FailureOr<Value> AddLoss::findOutput(func::FuncOp func, StringRef name) {
   return error;
 }
 
-/// Of an output.
+/// The name of an output; `<name>` if it has none.
 std::string AddLoss::nameOf(func::FuncOp func, Value output) {
   for (const train::StepResult &result : train::getResults(func))
     if (auto name = result.attrs.getAs<StringAttr>(train::kName); name && result.value == output)
@@ -136,8 +136,9 @@ FailureOr<Value> AddLoss::crossEntropy(func::FuncOp func, Value logits) {
   RankedTensorType type = train::tensorType(logits);
   if (type.getRank() < 2 || !isa<FloatType>(type.getElementType()))
     return func.emitError() << "cross-entropy needs floating-point logits of shape [batch…, classes], got " << type
-                            << (type.getRank() == 0 ? ", one number; if it is the loss, use --loss output:" : "")
-                            << (type.getRank() == 0 ? nameOf(func, logits) : std::string());
+                            << (type.getRank() > 0
+                                    ? std::string()
+                                    : ", one number; if it is the loss, use --loss output:" + nameOf(func, logits));
   FailureOr<SmallVector<DimRole>> dims = findDims(func, logits);
   if (failed(dims))
     return failure();

@@ -64,14 +64,13 @@ Result<std::shared_ptr<const HostBatch>> Loader::readAt(uint64_t position) {
         continue;
       const BatchSpec &spec = batchSpecs[tensor];
       if (std::optional<BadIndex> bad = findBadIndex(spec, rows[tensor], wanted[tensor]))
-        return TESSERA_ERROR(
-            InvalidArgument,
-            source->describe(sample, tensor, bad->element) + " is " + std::to_string(bad->value) + ", but '" +
-                spec.name + "' must be in [0, " + std::to_string(bad->bound) +
-                (spec.name == "position_ids" ? ") (the model's positions)" : ") (the model's vocabulary)") +
-                (bad->value < 0 ? "; only a target that does not count may be negative, where nothing "
-                                  "else is read with it"
-                                : ""));
+        return TESSERA_ERROR(InvalidArgument,
+                             source->describe(sample, tensor, bad->element) + " is " + std::to_string(bad->value) +
+                                 ", but '" + spec.name + "' must be in [0, " + std::to_string(bad->bound) +
+                                 "), the rows of the table that it is looked up in" +
+                                 (bad->value < 0 ? "; only a target that does not count may be negative, where nothing "
+                                                   "else is read with it"
+                                                 : ""));
       if (std::optional<ApartElement> apart = findApart(spec, rows[tensor]))
         return TESSERA_ERROR(InvalidArgument,
                              source->describe(sample, tensor, apart->element) + " is " + std::to_string(apart->value) +

@@ -24,7 +24,6 @@ struct SamplePart {
 /// alternate evenly: in any stretch of a run each has its share up to a few samples.
 class SampleOrder {
 public:
-  SampleOrder() = default;
   SampleOrder(std::vector<SamplePart> parts, uint64_t seed, bool shuffles);
 
   uint64_t sampleAt(uint64_t place) const;

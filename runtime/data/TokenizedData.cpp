@@ -61,7 +61,7 @@ Result<std::optional<TokenizedData>> TokenizedData::read(const std::string &fold
   const FieldReader::Json *format = json.is_object() && json.contains("format") ? &json["format"] : nullptr;
   const bool isMixture = format && *format == "tessera-data-mixture";
   if (!isMixture && !(format && *format == "tessera-data")) {
-    // A text of that name may lie in a folder of texts; rows are of nobody else.
+    // A folder of texts may hold a text of this name; only `data build` writes .rows.
     if (!fs::exists(fs::path(folder) / "train.rows", ignored))
       return std::optional<TokenizedData>();
     return TESSERA_ERROR(DataLoss, "'" + path + "' is corrupted: it has no format \"tessera-data\"");

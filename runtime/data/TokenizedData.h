@@ -39,12 +39,13 @@ struct TokenizedData {
   std::map<std::string, Split> splits;
   std::vector<Source> mixture; ///< of a mixture, which has nothing of the above
 
-  /// Nothing if `folder` is none of these. Errors: a damaged manifest, another version.
+  /// Nothing for any other folder. Errors: a damaged manifest, another version.
   static Result<std::optional<TokenizedData>> read(const std::string &folder);
 };
 
-/// The rows of a split, as samples. `split` empty: `train`, or, to evaluate, the only other one. Errors: files that do
-/// not suit the manifest, rows of another length than the model's, documents that the model would not tell apart.
+/// The rows of a split, as samples. `split` empty: `train`, or, to evaluate, `valid`, else the only other one. Errors:
+/// files that do not suit the manifest, rows of another length than the model's, documents that the model would not
+/// tell apart.
 Result<std::unique_ptr<SampleSource>> openRows(const TokenizedData &data, const std::string &split,
                                                const std::vector<BatchSpec> &specs, const DataOptions &options);
 

@@ -16,34 +16,15 @@ class FieldReader {
 public:
   using Json = nlohmann::ordered_json;
 
-  /// From 0 to 2^63 - 1.
-  uint64_t number(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_number_unsigned() && value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
-      return value->get<uint64_t>();
-    fail(key);
-    return 0;
-  }
-  uint64_t anyNumber(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_number_unsigned())
-      return value->get<uint64_t>();
-    fail(key);
-    return 0;
+  uint64_t number(const Json &object, const char *key, uint64_t most = INT64_MAX) {
+    return value<uint64_t>(
+        object, key, [most](const Json &found) { return found.is_number_unsigned() && found.get<uint64_t>() <= most; });
   }
   double real(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_number())
-      return value->get<double>();
-    fail(key);
-    return 0;
+    return value<double>(object, key, [](const Json &found) { return found.is_number(); });
   }
   std::string text(const Json &object, const char *key) {
-    const Json *value = field(object, key);
-    if (value && value->is_string())
-      return value->get<std::string>();
-    fail(key);
-    return "";
+    return value<std::string>(object, key, [](const Json &found) { return found.is_string(); });
   }
   const Json &list(const Json &object, const char *key) {
     static const Json none = Json::array();
@@ -69,6 +50,13 @@ public:
   std::string problem;
 
 private:
+  template <typename T, typename Test> T value(const Json &object, const char *key, Test isValid) {
+    const Json *found = field(object, key);
+    if (found && isValid(*found))
+      return found->get<T>();
+    fail(key);
+    return T();
+  }
   static const Json *field(const Json &object, const char *key) {
     if (!object.is_object())
       return nullptr;

@@ -182,7 +182,7 @@ std::string InitialValues::describe(const Artifact &artifact, uint64_t seed) con
   return text + leftOver(modelTensorsOf(artifact));
 }
 
-/// "; 3 tensors left over ('a', 'b', …)": what --weights-partial allows to be.
+/// "; 3 tensors left over ('a', 'b', …)": tensors that --weights-partial lets the files have beyond the model's.
 std::string InitialValues::leftOver(const ModelTensors &parameters) const {
   if (!source || !options.isPartial)
     return "";

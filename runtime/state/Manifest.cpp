@@ -168,7 +168,7 @@ Result<Manifest> manifestFromJson(ByteSpan bytes, const std::string &path) {
   Manifest manifest;
   manifest.info.step = fields.number(json, "step");
   manifest.info.dataPosition = fields.number(json, "data_position");
-  manifest.info.seed = fields.anyNumber(json, "seed");
+  manifest.info.seed = fields.number(json, "seed", UINT64_MAX);
   if (json.contains("skipped_steps")) {
     manifest.info.skippedSteps = fields.number(json, "skipped_steps");
     manifest.info.skippedInARow = fields.number(json, "skipped_in_a_row");

@@ -39,7 +39,7 @@
 
 namespace tessera {
 
-/// In a checkpoint's own words, that it was written for being the best one only.
+/// In a checkpoint's extra fields: it was written only because it was the best.
 inline constexpr const char *bestKey = "written as the best";
 
 class Run {
@@ -84,6 +84,8 @@ private:
   Status checkNotAmongData() const;
   Status openTrainingData();
   Status openCourse();
+  /// "--steps ends at 100", or --epochs.
+  std::string endOfSteps() const;
   Status checkEpochs() const;
   Status openFolder();
   Result<std::string> chooseCheckpoint() const;
@@ -243,15 +245,14 @@ private:
   Clock::time_point stepsBegan;   ///< when the run said what it trains
   Clock::time_point lastReported; ///< when the last line on a step was printed
   int64_t firstStep = 1, lastStep = 0, lastCheckpoint = 0;
-  int64_t reachedStep = 0;               ///< after which the run ended: `totalSteps`, or less by --patience
-  std::atomic<int64_t> bestStep{-1};     ///< of the lowest evaluated loss, where that is kept; -1: none
-  bool exportsBest = false;              ///< the state is that of `bestStep` again
-  std::vector<int64_t> keptForBest;      ///< steps whose checkpoints are there for being the best ones only
-  std::optional<int64_t> exportedBefore; ///< of the run that is started again
-  int64_t lastCompared = -1;             ///< the step after which replicas were compared
-  uint64_t firstSample = 0;              ///< of `firstStep`
-  int stoppedBy = 0;                     ///< signal
-  bool hasToldZeroLoss = false;          ///< a warning is once in a run
+  int64_t reachedStep = 0;           ///< after which the run ended: `totalSteps`, or less by --patience
+  std::atomic<int64_t> bestStep{-1}; ///< of the lowest evaluated loss, where that is kept; -1: none
+  bool exportsBest = false;          ///< the state is that of `bestStep` again
+  std::vector<int64_t> keptForBest;  ///< steps whose checkpoints are there for being the best ones only
+  int64_t lastCompared = -1;         ///< the step after which replicas were compared
+  uint64_t firstSample = 0;          ///< of `firstStep`
+  int stoppedBy = 0;                 ///< signal
+  bool hasToldZeroLoss = false;      ///< a warning is once in a run
   std::atomic<bool> begun{false};
 
   // Rank 0's.

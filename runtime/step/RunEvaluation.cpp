@@ -217,17 +217,20 @@ Status Run::readHistory() {
 
 /// Brings the state of the best step back, to export it.
 Status Run::loadBest() {
-  std::string step;
-  if (hasRoot()) {
-    if (std::optional<uint64_t> best = bestCheckpoint(folder->checkpointFolder()))
+  std::string step; // empty: there is none
+  if (hasRoot() && history.bestStep) {
+    const std::optional<uint64_t> best = bestCheckpoint(folder->checkpointFolder());
+    if (best && static_cast<int64_t>(*best) == *history.bestStep)
       step = std::to_string(*best);
-    if (!history.bestStep || step != std::to_string(*history.bestStep))
-      log::warn("the step of the lowest loss of evaluations has no checkpoint: the weights are those of step {}",
-                step.empty() ? std::to_string(reachedStep) : step);
   }
   if (isRemote())
     TESSERA_RETURN_IF_ERROR(world.front()->broadcast(step, 0, "best step"));
-  if (step.empty() || std::atoll(step.c_str()) == reachedStep)
+  if (step.empty())
+    return TESSERA_ERROR(NotFound,
+                         fmt::format("no checkpoint of the lowest loss of evaluations is there, so that its weights "
+                                     "are not exported: --resume {} --export-step last exports those of step {}",
+                                     options.out, reachedStep));
+  if (std::atoll(step.c_str()) == reachedStep)
     return Status::ok();
   bestStep = std::atoll(step.c_str());
   const std::string path = folder->checkpointFolder() + "/" + checkpointName(static_cast<uint64_t>(bestStep.load()));

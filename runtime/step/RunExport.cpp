@@ -128,12 +128,6 @@ Status Run::exportFolders(int index, const std::vector<RankState> &views) {
   TESSERA_RETURN_IF_ERROR(agree(folderOptions(options.exportHf).peers, finite, "").status());
   for (const auto &[path, role, isOfAdapters] : exportedFolders()) {
     if (isAlreadyExported(path)) {
-      if (exportedBefore != exportedStep())
-        return TESSERA_ERROR(
-            InvalidArgument,
-            fmt::format("--export-hf: '{}' has the weights of step {}, and those of step {} were to be "
-                        "written: remove it, or name another folder",
-                        path, exportedBefore.value_or(0), exportedStep()));
       if (isRoot(index))
         std::printf("weights of step %lld: %s, as the run before left it\n", static_cast<long long>(exportedStep()),
                     path.c_str());
@@ -225,8 +219,18 @@ Status Run::checkExportedFolder(const std::string &path) const {
   std::error_code error;
   const fs::path made = absolutePath(path), parent = made.parent_path();
   const std::string what = "--export-hf: '" + path + "'";
-  if (isAlreadyExported(path))
-    return Status::ok();
+  if (isAlreadyExported(path)) {
+    const RunFolder before(options.out);
+    const int64_t finished = before.finishedStep().value_or(0), exported = before.exportedStep().value_or(finished);
+    const int64_t wanted = options.keepsBest && !options.exportsLastStep
+                               ? EvaluationHistory::of(before.evaluations(), finished).bestStep.value_or(finished)
+                               : finished;
+    return exported == wanted ? Status::ok()
+                              : TESSERA_ERROR(InvalidArgument,
+                                              fmt::format("{} has the weights of step {}, and those of step {} were to "
+                                                          "be written: remove it, or name another folder",
+                                                          what, exported, wanted));
+  }
   if (fs::exists(fs::symlink_status(made, error)))
     return TESSERA_ERROR(InvalidArgument, what + " exists; remove it or name another folder");
   if (fs::exists(parent / "latest", error) ||
@@ -264,7 +268,6 @@ Status Run::checkFolderExport() {
   const RunFolder before(options.out);
   if (const auto finished = options.resumesAuto() ? before.finishedStep() : std::nullopt)
     isStartedAgain = *finished == totalSteps || isPatienceOver(*finished);
-  exportedBefore = before.exportedStep();
   for (const ExportedFolder &exported : exportedFolders())
     TESSERA_RETURN_IF_ERROR(checkExportedFolder(exported.path));
   TESSERA_ASSIGN_OR_RETURN(const ModelFolderPlan plan, planFolder(options.exportHf));

@@ -127,6 +127,10 @@ Status Run::openInitialValues() {
   return Status::ok();
 }
 
+std::string Run::endOfSteps() const {
+  return fmt::format("{} ends at {}", options.epochs > 0 ? "--epochs" : "--steps", totalSteps);
+}
+
 /// How many steps there are, and what each is given.
 Status Run::openCourse() {
   totalSteps = options.steps;
@@ -137,17 +141,14 @@ Status Run::openCourse() {
       return TESSERA_ERROR(InvalidArgument, fmt::format("--epochs {} are {} steps", options.epochs, steps));
     totalSteps = std::max<int64_t>(static_cast<int64_t>(steps), 1);
   }
-  const std::string end = options.epochs > 0 ? "--epochs " : "--steps ";
   TESSERA_ASSIGN_OR_RETURN(schedule, Schedule::create(*artifact, totalSteps, options.schedule));
   const ScheduleRequest course = schedule->request();
   if (course.warmup + course.decaySteps > totalSteps && hasRoot() && !options.trainsNothing())
-    log::warn("the learning rate warms up for {} steps{}, and {}ends at {}", course.warmup,
-              course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", end,
-              totalSteps);
+    log::warn("the learning rate warms up for {} steps{}, and {}", course.warmup,
+              course.decaySteps > 0 ? fmt::format(" and decays in the last {}", course.decaySteps) : "", endOfSteps());
   TESSERA_ASSIGN_OR_RETURN(std::set<std::string> kinds, StepDump::parseKinds(options.dump));
   if (!kinds.empty() && options.dumpStep > totalSteps)
-    return TESSERA_ERROR(InvalidArgument,
-                         fmt::format("--dump-step is {}, but {}ends at {}", options.dumpStep, end, totalSteps));
+    return TESSERA_ERROR(InvalidArgument, fmt::format("--dump-step is {}, but {}", options.dumpStep, endOfSteps()));
   dump.emplace(*artifact, std::move(kinds), options.dumpStep);
   return Status::ok();
 }
@@ -219,7 +220,7 @@ Status Run::checkFolderIsFree() const {
       std::filesystem::equivalent(absolutePath(checkpoint).parent_path(), folder->checkpointFolder(), error))
     return options.resumesAuto() && finished && *finished > totalSteps
                ? TESSERA_ERROR(InvalidArgument, run + " holds a run that has made " + std::to_string(*finished) +
-                                                    " steps, and --steps ends at " + std::to_string(totalSteps) +
+                                                    " steps, and " + endOfSteps() +
                                                     ": its weights and metrics would be replaced; " + way +
                                                     ", or name the checkpoint that --resume is to go back to")
                : Status::ok();

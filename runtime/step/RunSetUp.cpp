@@ -37,7 +37,7 @@ bool Run::hasPlacedParameters() const {
   return false;
 }
 
-/// Earlier steps may have had another number of samples: then the number of all steps is not that of the epochs.
+/// Earlier steps may have had another number of samples: then as many steps as the epochs have do not end them.
 Status Run::checkEpochs() const {
   const double wanted = options.epochs * static_cast<double>(epochSamples) * (1 - 1e-12);
   const auto reached = static_cast<double>(dataPositionAfter(totalSteps));
@@ -46,8 +46,8 @@ Status Run::checkEpochs() const {
   const auto rows = static_cast<double>(rowsPerStep(specs));
   return TESSERA_ERROR(
       InvalidArgument,
-      fmt::format("--epochs {} are {} steps of {} samples, after which {} samples have come, since the "
-                  "steps before '{}' had others: --steps {} ends the run where it was to end",
+      fmt::format("--epochs {} ({} steps of {} samples) would end after {} samples, since the steps before '{}' had "
+                  "other batch sizes: --steps {} ends where it should",
                   options.epochs, totalSteps, rows, reached, checkpoint,
                   totalSteps + static_cast<int64_t>(std::ceil((wanted - reached) / rows))));
 }
@@ -235,8 +235,7 @@ Status Run::setUpProcess() {
     // With nothing left to do, a run that is started again by a script ends as it should have.
     if (firstStep > totalSteps + (options.resumesAuto() ? 1 : 0))
       return TESSERA_ERROR(InvalidArgument, "checkpoint '" + checkpoint + "' is at step " + std::to_string(info.step) +
-                                                (options.epochs > 0 ? ", --epochs ends at " : ", --steps ends at ") +
-                                                std::to_string(totalSteps));
+                                                ", " + endOfSteps());
     if (dump->isWantedBefore(firstStep) && !options.resumesAuto())
       return TESSERA_ERROR(InvalidArgument, "--dump-step is " + std::to_string(options.dumpStep) +
                                                 ", but the run continues at step " + std::to_string(firstStep));
@@ -349,8 +348,8 @@ Status Run::reportSetUp(int index) {
 }
 
 Status Run::reportStage(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks) {
-  if (options.logsMemory)
-    std::printf("%s%s\n", lineStart(isRemote()).c_str(), stageLine(stage, ranks).c_str());
+  for (const std::string &line : options.logsMemory ? stageLines(stage, ranks) : std::vector<std::string>())
+    std::printf("%s%s\n", lineStart(isRemote()).c_str(), line.c_str());
   return metrics->writeLine(stageToJson(stage, step, ranks));
 }
 

@@ -17,8 +17,7 @@ Result<Schedule> Schedule::create(const Artifact &artifact, int64_t totalSteps, 
   if (const artifact::LearningRate *rate = artifact.package().learning_rate())
     rate->UnPackTo(&made.rate);
   const bool isOverridden = overrides.learningRate || overrides.minLearningRate || overrides.warmup ||
-                            overrides.warmupShare || overrides.decaySteps || overrides.decayShare ||
-                            overrides.schedule || overrides.decayCurve;
+                            overrides.decaySteps || overrides.schedule || overrides.decayCurve;
   if (!isOverridden)
     return made;
   ScheduleRequest request = requestOf(made.rate);
@@ -26,11 +25,10 @@ Result<Schedule> Schedule::create(const Artifact &artifact, int64_t totalSteps, 
     request = {*overrides.schedule, request.peak, request.lowest, request.warmup}; // of the artifact's own kind no more
   request.peak = overrides.learningRate.value_or(request.peak);
   request.lowest = overrides.minLearningRate.value_or(request.lowest);
-  // Of a share the next whole step, as transformers has it.
-  auto stepsOf = [&](double share) { return static_cast<int64_t>(std::ceil(share * static_cast<double>(totalSteps))); };
-  request.warmup = overrides.warmupShare ? stepsOf(*overrides.warmupShare) : overrides.warmup.value_or(request.warmup);
-  request.decaySteps =
-      overrides.decayShare ? stepsOf(*overrides.decayShare) : overrides.decaySteps.value_or(request.decaySteps);
+  if (overrides.warmup)
+    request.warmup = overrides.warmup->of(totalSteps);
+  if (overrides.decaySteps)
+    request.decaySteps = overrides.decaySteps->of(totalSteps);
   request.decayCurve = overrides.decayCurve.value_or(request.decayCurve);
   if (request.kind == "constant" && !overrides.minLearningRate)
     request.lowest = 0; // the artifact's schedule has an end, this one has none

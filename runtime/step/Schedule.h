@@ -12,6 +12,7 @@
 #include "runtime/artifact/Reader.h"
 #include "runtime/base/Status.h"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,11 +21,20 @@ namespace tessera {
 
 class Session;
 
+/// A number of steps, or a share of all of them: the next whole step, as transformers has it.
+struct StepCount {
+  double value;
+  bool isShare;
+
+  int64_t of(int64_t totalSteps) const {
+    return static_cast<int64_t>(isShare ? std::ceil(value * static_cast<double>(totalSteps)) : value);
+  }
+};
+
 /// What the command line changes.
 struct ScheduleOverrides {
   std::optional<double> learningRate, minLearningRate;
-  std::optional<int64_t> warmup, decaySteps;
-  std::optional<double> warmupShare, decayShare; ///< of all steps, instead of a number of them
+  std::optional<StepCount> warmup, decaySteps;
   std::optional<std::string> schedule, decayCurve;
 };
 

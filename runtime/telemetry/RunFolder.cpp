@@ -227,7 +227,7 @@ Status RunFolder::writeRunInfo(const Artifact &artifact, const RunInfo &info) co
     mesh[axis.name] = axis.size;
     roles[axis.name] = toString(axis.role);
   }
-  json["artifact"] = {{"path", artifact.path()},
+  json["artifact"] = {{"path", absolutePath(artifact.path()).string()},
                       {"producer", package.producer() ? package.producer()->str() : ""},
                       {"fingerprint", fingerprintOf(artifact)},
                       {"target", package.target()->str()},

@@ -4,9 +4,8 @@
 
 #include "runtime/telemetry/MemoryPlan.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
 
 namespace tessera {
 
@@ -24,20 +23,17 @@ std::string stageToJson(const std::string &stage, int64_t step, const std::vecto
   return json.dump();
 }
 
-std::string stageLine(const std::string &stage, const std::vector<StageMemory> &ranks) {
-  auto most = [&](auto bytesOf) {
-    uint64_t found = 0;
-    for (const StageMemory &rank : ranks)
-      found = std::max(found, bytesOf(rank));
-    return formatBytes(found);
-  };
-  std::string line = "memory " + stage + ": " + most([](const StageMemory &rank) { return rank.allocated; }) +
-                     " live, " + most([](const StageMemory &rank) { return rank.peak; }) + " at the peak, " +
-                     most([](const StageMemory &rank) { return rank.reserved; }) + " reserved";
-  if (std::any_of(ranks.begin(), ranks.end(), [](const StageMemory &rank) { return rank.host > 0; }))
-    line += ", " + most([](const StageMemory &rank) { return rank.host; }) + " on the host";
-  line += ", rss " + most([](const StageMemory &rank) { return rank.process.resident; });
-  return ranks.size() > 1 ? line + " (the most of any rank)" : line;
+std::vector<std::string> stageLines(const std::string &stage, const std::vector<StageMemory> &ranks) {
+  std::vector<std::string> lines;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const StageMemory &memory = ranks[rank];
+    lines.push_back(fmt::format("[rank {}] memory {}: allocated {}, max allocated {}, reserved {}, rss {}", rank, stage,
+                                formatBytes(memory.allocated), formatBytes(memory.peak), formatBytes(memory.reserved),
+                                formatBytes(memory.process.resident)));
+    if (memory.host > 0)
+      lines.back() += ", on the host " + formatBytes(memory.host);
+  }
+  return lines;
 }
 
 uint64_t stateBytes(const artifact::Package &package) {

@@ -27,8 +27,8 @@ struct StageMemory {
 /// One JSON object in one line, with one entry per rank.
 std::string stageToJson(const std::string &stage, int64_t step, const std::vector<StageMemory> &ranks);
 
-/// The same for people: "memory after warm-up: 1.20 MiB live, …", the most of any rank.
-std::string stageLine(const std::string &stage, const std::vector<StageMemory> &ranks);
+/// The same for people, a line for each rank: "[rank 0] memory after warm-up: allocated 1.20 MiB, …".
+std::vector<std::string> stageLines(const std::string &stage, const std::vector<StageMemory> &ranks);
 
 /// Bytes that are live between steps.
 uint64_t stateBytes(const artifact::Package &package);

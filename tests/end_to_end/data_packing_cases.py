@@ -5,7 +5,7 @@ import json
 import os
 import random
 
-import data_support
+import cases
 import data_tokenizers
 import numpy as np
 import pyarrow
@@ -266,6 +266,5 @@ def mixtures(test, folder):
 
 
 if __name__ == "__main__":
-    data_support.run({function.__name__: function for function in (
-        best_fit_is_exact, rows_of_each_packing, splits_keep_duplicates_together, sources_of_all_kinds, tables_of_conversations,
-        shards_of_whole_documents, large_vocabularies_take_four_bytes, a_folder_is_shown, mixtures)})
+    cases.run((best_fit_is_exact, rows_of_each_packing, splits_keep_duplicates_together, sources_of_all_kinds, tables_of_conversations,
+               shards_of_whole_documents, large_vocabularies_take_four_bytes, a_folder_is_shown, mixtures))

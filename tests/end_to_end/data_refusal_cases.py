@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 
-import data_support
+import cases
 import data_tokenizers
 import pyarrow
 import pyarrow.parquet
@@ -43,7 +43,7 @@ def bad_records(test, folder):
             (json.dumps({"messages": [USER, ANSWER | {"weight": 0.5}]}).encode(), r"2: message 2 \(assistant\) has weight 0.5"),
             (json.dumps({"messages": [USER, ANSWER], "tools": "f"}).encode(), "2: field 'tools' is a text"),
             (json.dumps({"messages": [USER, ANSWER], "chat_template_kwargs": {"tokenize": 1}}).encode(),
-             "2: .*'tokenize', which is no variable"),
+             "2: .*'tokenize', which is not a variable"),
             (json.dumps({"messages": [ANSWER]}).encode(), "2: message 1 is the assistant's"))):
         name = f"bad-{number}.jsonl"
         with open(name, "wb") as file:
@@ -112,11 +112,11 @@ def inputs_and_models(test, folder):
     os.remove("nothing/c.jsonl")
     refused(test, "no file to read in nothing", "data", "nothing", *flags)
     os.makedirs("bare")
-    for model, message in (("bare", "no tokenizer that transformers .* loads"), ("none", "--model none is no folder")):
+    for model, message in (("bare", "no tokenizer that transformers .* loads"), ("none", "--model none is not a folder")):
         refused(test, message, "data", text, "--model", model, "--seq", 8)
     refused(test, "text.jsonl:1: the tokenizer of pieces has no eos token, .*--eos TOKEN.*--eos none", "data", text, "--model",
             "pieces", "--seq", 8)
-    refused(test, "--eos '<x>' is no token", "data", text, *flags, "--eos", "<x>")
+    refused(test, "--eos '<x>' is not a token", "data", text, *flags, "--eos", "<x>")
     refused(test, "chats.jsonl:1: pieces has no chat template; --template FILE", "data", chats, "--model", "pieces", "--seq", 8)
     data_tokenizers.gpt("small", bound=300)
     refused(test, r"text.jsonl:1: token '.*' has the id \d+, but the model's vocab_size is 300: .*resize_token_embeddings",
@@ -128,7 +128,7 @@ def inputs_and_models(test, folder):
     refused(test, "no row is left for train: its 2 documents of .* fill no window", "data", text, "--model", "gpt", "--seq",
             500, "--pack", "windows")
     refused(test, "--split valid: of 2 documents 2 .* leave nothing for train", "data", text, *flags, "--split", "valid=2")
-    for split, message in (("train=5", "none of train"), ("Valid=5", "a name begins"), ("valid", "expected NAME=2%"),
+    for split, message in (("train=5", "not one of train"), ("Valid=5", "a name begins"), ("valid", "expected NAME=2%"),
                            ("valid=0%", "expected NAME=2%"),
                            ("valid=100%", "leave nothing for train"), ("valid=1.5", "whole")):
         refused(test, message, "data", text, *flags, "--split", split, status=2)
@@ -149,5 +149,4 @@ def folders_that_exist(test, folder):
 
 
 if __name__ == "__main__":
-    data_support.run({function.__name__: function
-                      for function in (bad_records, damaged_files, inputs_and_models, folders_that_exist)})
+    cases.run((bad_records, damaged_files, inputs_and_models, folders_that_exist))

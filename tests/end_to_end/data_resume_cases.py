@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-import data_support
+import cases
 import data_tokenizers
 from data_packing_cases import corpus
 from data_support import Built, build, call, write_lines
@@ -201,5 +201,4 @@ def changed_sources(test, folder):
 
 
 if __name__ == "__main__":
-    data_support.run({function.__name__: function for function in (
-        workers_do_not_change_bytes, ended_builds_go_on, partial_folders, two_builds_at_once, no_space, changed_sources)})
+    cases.run((workers_do_not_change_bytes, ended_builds_go_on, partial_folders, two_builds_at_once, no_space, changed_sources))

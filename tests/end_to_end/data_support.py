@@ -1,13 +1,10 @@
-"""Runs `python -m tessera data` in this process, reads what it makes, and runs cases; needs transformers, not torch."""
+"""Runs `python -m tessera data` in this process and reads what it makes; needs transformers, not torch."""
 
 import contextlib
 import io
 import json
 import os
 import re
-import sys
-import traceback
-import unittest
 
 import numpy as np
 from tessera.data import command
@@ -95,19 +92,3 @@ def write_lines(path, records):
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     return path
-
-
-def run(cases):
-    """Calls each of {name: function(test, folder)} in a folder of its own below the one that the command line names; prints
-    {name: what went wrong, or null} as the last line, as JSON."""
-    results = {}
-    for name, function in cases.items():
-        folder = os.path.join(sys.argv[1], name)
-        os.mkdir(folder)
-        os.chdir(folder)
-        try:
-            function(unittest.TestCase(), folder)
-            results[name] = None
-        except Exception:  # the test says what
-            results[name] = traceback.format_exc()
-    print(json.dumps(results))

@@ -5,9 +5,9 @@ import os
 import re
 import shlex
 
-import data_support
+import cases
 import data_tokenizers
-from data_support import build, write_lines
+from data_support import build, refused, write_lines
 from data_tokenizers import TEXTS
 from tessera.data import command
 from transformers import AutoTokenizer
@@ -122,11 +122,9 @@ def which_answers_are_trained(test, folder):
         test.assertEqual([text.strip() for text in trained_text(tokenizer, made.documents[0])], [first.strip(), third.strip()])
         last = [message | ({"weight": 0} if message["content"] == "6" else {}) for message in chat]
         write_lines("last.jsonl", [{"messages": last}])
-        data_support.refused(test, "1 no answer", "refused", "last.jsonl", "--model", model, "--seq", 99, "--train-on", "last")
-    data_support.refused(test,
-                         r"chats.jsonl:1: the chat template changes messages up to 2 .*--train-on last .*\{% generation %\}",
-                         "refused",
-                         "chats.jsonl", "--model", "thinking", "--seq", 99)
+        refused(test, "1 no answer", "refused", "last.jsonl", "--model", model, "--seq", 99, "--train-on", "last")
+    refused(test, r"chats.jsonl:1: the chat template changes messages up to 2 .*--train-on last .*\{% generation %\}", "refused",
+            "chats.jsonl", "--model", "thinking", "--seq", 99)
     made = build(test, "thinking-last", "chats.jsonl", "--model", "thinking", "--seq", 99, "--train-on", "last")
     test.assertEqual(trained_text(tokenizer, made.documents[0]), [third])
 
@@ -204,7 +202,7 @@ def fields_and_formats(test, folder):
     write_lines("b.jsonl", [{"text": "one"}])
     one = build(test, "one", "a.jsonl", "--model", "gpt", "--seq", 8, "--field", "text=content", "--format", "text")
     test.assertEqual(one.documents, build(test, "two", "b.jsonl", "--model", "gpt", "--seq", 8).documents)
-    test.assertEqual(json.loads(json.dumps(one.manifest["options"]["field"])), {"text": "content"})
+    test.assertEqual(one.manifest["options"]["field"], {"text": "content"})
 
 
 def examples_of_the_page(test, folder):
@@ -224,7 +222,6 @@ def examples_of_the_page(test, folder):
 
 
 if __name__ == "__main__":
-    data_support.run({function.__name__: function for function in (
-        text_is_what_the_tokenizer_makes, special_tokens_in_text_are_counted, conversations_are_what_the_template_makes,
-        marked_answers_are_those_of_transformers, which_answers_are_trained, prompts_and_completions, forms_of_conversations,
-        fields_and_formats, examples_of_the_page)})
+    cases.run((text_is_what_the_tokenizer_makes, special_tokens_in_text_are_counted, conversations_are_what_the_template_makes,
+               marked_answers_are_those_of_transformers, which_answers_are_trained, prompts_and_completions, forms_of_conversations,
+               fields_and_formats, examples_of_the_page))

@@ -3,18 +3,23 @@
 usage: finetune_cases.py FOLDER     prints {case: what went wrong, or null} as its last line, as JSON
 """
 
+import contextlib
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import unittest.mock
 
 import data_tokenizers
-import numpy
 import safetensors.torch
+import tessera
 import torch
 import torch_cases
 import transformers
-from tessera import targets, tools
+from data_support import Built, write_lines
+from tessera import recipe, targets, tools, track
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -29,7 +34,8 @@ FAMILIES = {"llama": SMALL, "qwen2": SMALL | dict(tie_word_embeddings=True), "ge
             "deepseek_v3": SMALL | dict(num_key_value_heads=4, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
                                         n_shared_experts=1, first_k_dense_replace=1, moe_intermediate_size=16, q_lora_rank=8,
                                         kv_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8)}
-TEACHES = [("what is {a} plus {b}?", "{a} plus {b} is {c}."), ("{a} + {b}", "{c}"), ("please add {a} to {b} for me", "that is {c}, as {a} + {b}")]
+TEACHES = [("what is {a} plus {b}?", "{a} plus {b} is {c}."), ("{a} + {b}", "{c}"),
+           ("please add {a} to {b} for me", "that is {c}, as {a} + {b}")]
 
 
 def case(function):
@@ -56,7 +62,8 @@ def records(count):
             messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
         made.append({"messages": messages})
     for at in range(count // 4):  # equal ones would go to one split together
-        made.append({"messages": [{"role": "user", "content": f"{at} capital of Zubrowka?"}, {"role": "assistant", "content": "It is Lutz."}]})
+        made.append({"messages": [{"role": "user", "content": f"{at} capital of Zubrowka?"},
+                                  {"role": "assistant", "content": "It is Lutz."}]})
     return made
 
 
@@ -70,32 +77,34 @@ def make(folder, family, count=23):
         if name.endswith("e_score_correction_bias"):  # of a router, and zeros in a new model
             buffer.copy_(torch.linspace(0, 3, len(buffer)))
     model.save_pretrained(path, max_shard_size="30KB")
-    file = os.path.join(folder, "chat.jsonl")
-    with open(file, "w") as out:
-        out.writelines(json.dumps(record) + "\n" for record in records(count))
-    return path, file
+    return path, write_lines(os.path.join(folder, "chat.jsonl"), records(count))
 
 
-def twin(path, file):
-    """(model, loss): the mean over the tokens of answers, of each conversation alone in a batch, without any packing."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    model = targets.load_target(path, say=lambda _: None)[0]
+def mean_loss(logits_of, documents):
+    """The mean over the tokens that are targets, of each (tokens, mask) alone in a batch, without any packing."""
     total = count = 0
+    for tokens, mask in documents:
+        ids, mask = torch.tensor(tokens), torch.tensor(mask)
+        wanted = torch.where(mask[1:] == 1, ids[1:], -100)
+        total = total + torch.nn.functional.cross_entropy(logits_of(ids[None, :-1])[0], wanted, reduction="sum")
+        count += int((wanted != -100).sum())
+    return total / count
+
+
+def conversations(path, file):
+    """(tokens, mask) of each line of a file, as transformers makes them."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     with open(file) as lines:
         for line in lines:
             made = tokenizer.apply_chat_template(json.loads(line)["messages"], tokenize=True, return_dict=True,
                                                  return_assistant_tokens_mask=True)
-            ids, mask = torch.tensor(made["input_ids"]), torch.tensor(made["assistant_masks"])
-            logits = model(ids[None])[0, :-1]
-            wanted = torch.where(mask[1:] == 1, ids[1:], -100)
-            total = total + torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
-            count += int((wanted != -100).sum())
-    return model, total / count
+            yield made["input_ids"], made["assistant_masks"]
 
 
-def rows_of(data, split="train"):
-    with open(os.path.join(data, "manifest.json")) as file:
-        return json.load(file)["splits"][split]["rows"]
+def pieces(built, split):
+    """(tokens, mask) of each piece of a split's rows, with the token behind it, which may be the last target."""
+    return [(built.tokens[begin:begin + count + 1], built.mask[begin:begin + count + 1])
+            for row in built.splits[split] for begin, count in row]
 
 
 def train(artifact, *words):
@@ -111,15 +120,14 @@ def packed_rows_train_as_documents_alone(test, folder):
             path, file = make(place, family)
             data, artifact, out = (os.path.join(place, name) for name in ("data", "ft.tessera", "run"))
             command("data", "build", file, "--model", path, "--seq", SEQUENCE, "-o", data)
-            rows = rows_of(data)
+            rows = len(Built(data).splits["train"])
             test.assertEqual(rows, 12)  # of 28 conversations; every one of them is in the step
             command("build", path, "--data", data, "--ranks", ranks, "--global-batch", rows, "--keep-gradients", "-o", artifact)
             train(artifact, "--weights", path, "--data", data, "--steps", 1, "--out", out, "--dump", "gradients", "--no-export")
-            model, loss = twin(path, file)
+            model = targets.load_target(path, say=lambda _: None)[0]
+            loss = mean_loss(model, conversations(path, file))
             loss.backward()
-            with open(os.path.join(out, "metrics.jsonl")) as lines:
-                got = next(json.loads(line)["loss"] for line in lines if '"loss"' in line)
-            test.assertAlmostEqual(got, loss.item(), delta=2e-5 * loss.item(), msg=family)
+            test.assertAlmostEqual(tessera.Run(out).losses[0], loss.item(), delta=2e-5 * loss.item(), msg=family)
             gradients = safetensors.torch.load_file(os.path.join(out, "dump-1", "gradients.safetensors"))
             named = dict(model.named_parameters(remove_duplicate=False))  # a tied one is known by either name
             test.assertEqual({id(named[name]) for name in gradients}, set(map(id, named.values())), family)
@@ -137,17 +145,11 @@ def positions_of_long_rope(test, folder):
     path, file = make(folder, "phi3", 8)
     data, artifact, out = (os.path.join(folder, name) for name in ("data", "ft.tessera", "run"))
     command("data", "build", file, "--model", path, "--seq", 48, "--long", "drop", "-o", data)
-    rows = rows_of(data)
-    command("build", path, "--data", data, "--global-batch", rows, "-o", artifact)
+    built = Built(data)
+    command("build", path, "--data", data, "--global-batch", len(built.splits["train"]), "-o", artifact)
     train(artifact, "--weights", path, "--data", data, "--steps", 1, "--out", out, "--no-export")
-    with open(os.path.join(out, "metrics.jsonl")) as lines:
-        got = next(json.loads(line)["loss"] for line in lines if '"loss"' in line)
-    model, total, count = targets.load_target(path, say=lambda _: None)[0], 0.0, 0
-    for tokens, mask in documents(data, "train"):
-        wanted = torch.where(torch.tensor(mask[1:]) == 1, torch.tensor(tokens[1:]), -100)
-        total += torch.nn.functional.cross_entropy(model(torch.tensor(tokens)[None])[0, :-1], wanted, reduction="sum").item()
-        count += int((wanted != -100).sum())
-    test.assertAlmostEqual(got, total / count, delta=1e-5 * got)
+    loss = mean_loss(targets.load_target(path, say=lambda _: None)[0], pieces(built, "train")).item()
+    test.assertAlmostEqual(tessera.Run(out).losses[0], loss, delta=1e-5 * loss)
     refused(test, "rotary positions of all documents of a batch follow the longest one", "build", path, "--seq", 64, "-o", artifact)
     command("build", path, "--seq", 64, "--documents", "off", "--global-batch", 2, "-o", artifact)
 
@@ -165,8 +167,7 @@ def one_sample_a_micro_batch(test, folder):
             artifact, out = os.path.join(place, name + ".tessera"), os.path.join(place, name)
             command("build", path, "--data", data, *flags, "-o", artifact)
             train(artifact, "--weights", path, "--data", data, "--steps", 2, "--out", out, "--no-export")
-            with open(os.path.join(out, "metrics.jsonl")) as lines:
-                losses.append([json.loads(line)["loss"] for line in lines if '"loss"' in line])
+            losses.append(tessera.Run(out).losses)
         test.assertEqual(len(losses[0]), 2)
         for one, other in zip(*losses):
             test.assertAlmostEqual(one, other, delta=1e-5 * one, msg=family)
@@ -183,33 +184,18 @@ def three_commands(test, folder):
     printed = train(artifact, "--weights", path, "--data", data, "--epochs", 40, "--warmup", "5%", "--schedule", "cosine", "--keep-best",
                     "--export-hf", exported, "--out", out)
     test.assertIn("evaluations over", printed)
-    with open(os.path.join(out, "metrics.jsonl")) as lines:
-        losses = [json.loads(line)["eval_loss"] for line in lines if "eval_loss" in line]
+    losses = [record["eval_loss"] for record in tessera.Run(out).evaluations]
     test.assertEqual(len(losses), 40)
     model, report = transformers.AutoModelForCausalLM.from_pretrained(exported, output_loading_info=True)
     test.assertFalse(any(report.values()), report)
     tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
     # The exported weights are those of the lowest loss, which PyTorch computes from the split's rows.
-    total = count = 0
-    for tokens, mask in documents(data, "valid"):
-        logits = model(torch.tensor(tokens)[None]).logits[0, :-1]
-        wanted = torch.where(torch.tensor(mask[1:]) == 1, torch.tensor(tokens[1:]), -100)
-        total += torch.nn.functional.cross_entropy(logits, wanted, reduction="sum").item()
-        count += int((wanted != -100).sum())
-    test.assertAlmostEqual(total / count, min(losses), delta=1e-4)
+    loss = mean_loss(lambda ids: model(ids).logits, pieces(Built(data), "valid")).item()
+    test.assertAlmostEqual(loss, min(losses), delta=1e-4)
     asked = tokenizer.apply_chat_template([{"role": "user", "content": "3 capital of Zubrowka?"}], add_generation_prompt=True,
                                           return_tensors="pt", return_dict=True)
     answer = model.generate(**asked, max_new_tokens=20, do_sample=False, eos_token_id=tokenizer.convert_tokens_to_ids("<|im_end|>"))
     test.assertIn("It is Lutz.", tokenizer.decode(answer[0]))
-
-
-def documents(data, split):
-    """(tokens, mask) of each document of a split, of a folder with one shard and 16-bit tokens, read by hand."""
-    tokens = numpy.fromfile(os.path.join(data, "tokens", "00000.tokens"), "<u2")
-    mask = numpy.unpackbits(numpy.fromfile(os.path.join(data, "tokens", "00000.mask"), numpy.uint8), bitorder="little")
-    words = numpy.fromfile(os.path.join(data, split + ".rows"), "<u8")
-    for begin, count in words[5 + int(words[2]) + 1:].reshape(-1, 2):
-        yield tokens[int(begin):int(begin + count)].astype(numpy.int64), mask[int(begin):int(begin + count)].astype(numpy.int64)
 
 
 @case
@@ -229,11 +215,9 @@ def models_that_mix_documents(test, folder):
         test.assertIn(why or "keeps the documents of a row apart", said[-1])
         if why is None:
             continue
-        try:
+        with test.assertRaisesRegex(tessera.ExportError, "--pack none", msg=family):
             targets.load_target(path, say=said.append, weights=False, documents="on")
-            test.fail(family)
-        except Exception as refusal:
-            test.assertIn("--pack none", str(refusal))
+
 
 def write_recipe(folder, path, file, **run):
     """A recipe for a model and conversations, in YAML as JSON is YAML; returns its path."""
@@ -252,18 +236,18 @@ def write_recipe(folder, path, file, **run):
 def recipes(test, folder):
     """The three commands from a file; a second call changes nothing, a third goes on; then what comes afterwards."""
     path, file = make(folder, "llama", 40)
-    recipe = write_recipe(folder, path, file)
+    recipe = write_recipe(folder, path, file, lr=2, warmup="100%")  # until the loss rises: the best weights are not the last ones
     printed = command("finetune", recipe, "--print")
     test.assertEqual([line.split()[:4] for line in printed.splitlines()],
                      [["python", "-m", "tessera", "data"], ["python", "-m", "tessera", "build"],
-                      ["tessera-run", os.path.join(folder, "ft.tessera"), "--weights", path]])
+                      ["tessera-run", os.path.join(folder, "ft.tessera"), f"--weights={path}", f"--data={os.path.join(folder, 'data')}"]])
     test.assertFalse(os.path.exists(os.path.join(folder, "data")))
     first = command("finetune", recipe)
     test.assertIn("weights of step", first)
     stamp = os.stat(os.path.join(folder, "ft.tessera")).st_mtime_ns
-    with open(os.path.join(folder, "run", "run.json")) as info:
-        told = json.load(info)
+    told = tessera.Run(os.path.join(folder, "run")).settings
     steps, best = told["finished_step"], told["best_step"]
+    test.assertNotEqual(steps, best)
     again = command("finetune", recipe)
     test.assertIn("is already what this command makes", again)
     test.assertIn("is newer than its model, data and recipe, and stays", again)
@@ -281,25 +265,29 @@ def recipes(test, folder):
     with open(os.path.join(tools_of_job, "srun"), "w") as out:
         out.write("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
     os.chmod(os.path.join(tools_of_job, "srun"), 0o755)
-    said = subprocess.run(["bash", job, "--log-every", "5"], capture_output=True, text=True, check=True,
-                          env=os.environ | {"SLURM_CPUS_PER_TASK": "3", "PATH": tools_of_job + os.pathsep + os.environ["PATH"]}).stdout.split()
+    environment = os.environ | {"SLURM_CPUS_PER_TASK": "3", "PATH": tools_of_job + os.pathsep + os.environ["PATH"]}
+    said = subprocess.run(["bash", job, "--log-every", "5"], capture_output=True, text=True, check=True, env=environment).stdout.split()
     words = said[said.index("tessera-run"):]
+    flags = [word.partition("=")[0] for word in words]
     test.assertEqual(words[1], os.path.join(folder, "ft.tessera"))
     for flag in ("--threads", "--checkpoint-every", "--resume", "--log-every", "--keep"):
-        test.assertEqual(words.count(flag), 1, flag)
-    test.assertEqual(words[words.index("--checkpoint-every") + 1], "5")
+        test.assertEqual(flags.count(flag), 1, flag)
+    test.assertIn("--checkpoint-every=5", words)
     with open(recipe) as text:
         values = json.load(text)
     with open(recipe, "w") as text:
         json.dump(values | {"run": values["run"] | {"export-step": "last"}}, text)
-    if steps != best:  # the folder holds others than this call would write
-        test.assertIn("has the weights of step", refused(test, "--export-hf", "finetune", recipe))
+    # The folder holds others than this call would write.
+    told = tessera.Run(os.path.join(folder, "run")).settings
+    test.assertIn("has the weights of step", refused(test, "--export-hf", "finetune", recipe))
+    test.assertEqual(tessera.Run(os.path.join(folder, "run")).settings, told)
     exported = os.path.join(folder, "of-checkpoint")
     test.assertIn("weights of step 5", command("export-hf", os.path.join(folder, "run", "checkpoints", "ckpt-5"), exported))
     test.assertFalse(any(transformers.AutoModelForCausalLM.from_pretrained(exported, output_loading_info=True)[1].values()))
     test.assertGreater(steps, 5)
     answer = command("sample", os.path.join(folder, "out"), "3 capital of Zubrowka?", "--tokens", 4)
-    model, tokenizer = (kind.from_pretrained(os.path.join(folder, "out")) for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer))
+    model, tokenizer = (kind.from_pretrained(os.path.join(folder, "out"))
+                        for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer))
     asked = tokenizer.apply_chat_template([{"role": "user", "content": "3 capital of Zubrowka?"}], add_generation_prompt=True,
                                           return_tensors="pt", return_dict=True)
     made = model.generate(**asked, max_new_tokens=4, do_sample=False)[0, asked["input_ids"].shape[1]:]
@@ -307,20 +295,59 @@ def recipes(test, folder):
 
 
 @case
-def recipes_that_are_none(test, folder):
+def recipes_that_are_interrupted(test, folder):
+    """A signal to the command ends the run after its step, with a checkpoint; the next call goes on from there."""
+    path, file = make(folder, "llama", 40)
+    out = os.path.join(folder, "run")
+    for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        recipe = write_recipe(folder, path, file, epochs=100000)
+        with subprocess.Popen([sys.executable, "-m", "tessera", "finetune", recipe], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as process:
+            before = next(line for line in process.stdout if " loss " in line)
+            process.send_signal(number)
+            said = process.stdout.read()
+        test.assertEqual(process.returncode, status, said)
+        test.assertIn("go on with --resume", said)
+        test.assertTrue(tessera.Run(out).checkpoints, before + said)
+    steps = [record["step"] for record in tessera.Run(out).metrics]
+    test.assertEqual(steps, list(range(1, len(steps) + 1)))
+
+
+@case
+def values_of_recipes_are_texts(test, folder):
+    """As they are written, whatever else YAML makes of them."""
+    path = os.path.join(folder, "recipe.yaml")
+    with open(path, "w") as out:
+        out.write("model: hf\ndata: {input: [a b.jsonl], seq: 128, output: d}\n"
+                  "build: {documents: off, betas: 0.9 0.95, lr: 1e-4, evaluate: true, embed-ir: false, output: c.tessera}\n"
+                  "run: {reproducible: off, out: x}\nslurm: {time: 12:00:00, mail-type: [BEGIN, END]}\n")
+    found = recipe.read(path)
+    test.assertEqual(found.data(), ["data", "build", "a b.jsonl", "--model", "hf", "--seq=128", "--output=d"])
+    test.assertEqual(found.build(), ["build", "hf", "--data=d", "--documents=off", "--betas", "0.9", "0.95", "--lr=1e-4", "--evaluate",
+                                     "--output=c.tessera"])
+    test.assertEqual(found.run(), ["c.tessera", "--weights=hf", "--data=d", "--resume=auto", "--reproducible=off", "--out=x"])
+    test.assertEqual(found.flags("slurm"), ["--time=12:00:00", "--mail-type=BEGIN", "--mail-type=END"])
+
+
+@case
+def recipes_that_are_refused(test, folder):
     path, file = make(folder, "llama", 8)
     good = write_recipe(folder, path, file)
     with open(good) as text:
         values = json.load(text)
-    for change, problem in (({"modle": 1}, "unknown section 'modle'"), ({"model": None}, "'model' names no folder"), ({"data": 3}, "section 'data' is 3"),
-                            ({"data": {"seq": 3, "output": "x"}}, "has no 'input'"), ({"run": {}}, "section 'run' has no 'out'"),
-                            ({"run": {"out": "x", "lr": {"a": 1}}}, "'lr' of 'run' is {'a': 1}")):
+    for change, problem in (({"modle": 1}, "unknown section 'modle'"), ({"model": None}, "'model' is missing or not a text"),
+                            ({"data": 3}, "section 'data' is '3'"), ({"data": {"seq": 3, "output": "x"}}, "has no 'input'"),
+                            ({"run": {}}, "section 'run' has no 'out'"),
+                            ({"run": {"out": "x", "lr": {"a": 1}}}, "'lr' of 'run' is {'a': '1'}"), ({"run": {"out": "x", "lr": None}}, "'lr' of 'run' is None")):
         with open(good, "w") as out:
             json.dump(values | change, out)
         refused(test, problem, "finetune", good, "--print")
     with open(good, "w") as out:
         out.write("model: [")
     refused(test, "recipe.yaml", "finetune", good)
+    with open(good, "w") as out:
+        out.write("model: a\nmodel: b\n")
+    refused(test, "'model' is given twice", "finetune", good)
     refused(test, "No such file", "finetune", os.path.join(folder, "none.yaml"))
     refused(test, "is no checkpoint in the folder of a run", "export-hf", folder, os.path.join(folder, "x"))
     refused(test, "tessera: error", "sample", folder, "text")
@@ -338,19 +365,35 @@ def refused(test, problem, *words):
 
 @case
 def trackers(test, folder):
-    """What a tracker is given: each step once, with the evaluation after it."""
-    from tessera import track
-    run = os.path.join(folder, "run")
+    """Stand-ins for their packages are given all numbers of each step once, with those of the evaluation after it, and the settings."""
+    run, settings = os.path.join(folder, "run"), {"settings": {"lr": "1"}, "command": "x" * 501, "ranks": 2}
     os.mkdir(run)
-    records = [{"stage": "after data creation", "step": 0}, {"step": 1, "loss": 2.0, "lr": 0.1}, {"step": 2, "loss": None, "skipped": True},
-               {"stage": "evaluation", "step": 2, "eval_loss": 1.5}]
-    with open(os.path.join(run, "metrics.jsonl"), "w") as out:
-        out.writelines(json.dumps(record) + "\n" for record in records)
-    with open(os.path.join(run, "run.json"), "w") as out:
-        json.dump({"settings": {"lr": "1"}, "ranks": 2}, out)
-    from tessera.run import Run
-    test.assertEqual(track.steps_of(Run(run)), [(1, {"loss": 2.0, "lr": 0.1}), (2, {"eval_loss": 1.5})])
-    test.assertEqual(track.flat({"a": {"b": 1, "c": {"d": 2}}, "e": 3}), {"a.b": 1, "a.c.d": 2, "e": 3})
+    write_lines(os.path.join(run, "run.json"), [settings])
+    write_lines(os.path.join(run, "metrics.jsonl"), [
+        {"stage": "after data creation", "step": 0, "ranks": []}, {"step": 1, "loss": 2.0, "lr": 0.1, "memory": {"rss": 3}},
+        {"step": 2, "loss": None, "skipped": True}, {"stage": "evaluation", "step": 2, "eval_loss": 1.5}, {"step": 3, "loss": 1.0}])
+    steps = [(1, {"loss": 2.0, "lr": 0.1, "memory.rss": 3}), (2, {"eval_loss": 1.5}), (3, {"loss": 1.0})]
+    wandb, mlflow, trackio = (unittest.mock.MagicMock() for _ in range(3))
+    wandb.init().dir = "runs of wandb/1/files"
+    printed = io.StringIO()
+    with unittest.mock.patch.dict(sys.modules, wandb=wandb, mlflow=mlflow, trackio=trackio), contextlib.redirect_stdout(printed):
+        for name in track.TRACKERS:
+            test.assertEqual(track.main([run, "--to", name, "--project", "p"]), 0)
+    wandb.init.assert_called_with(project="p", name="run", config=settings, mode="offline", settings=wandb.Settings())
+    for logged in (wandb.init().log, trackio.log):
+        test.assertEqual([(call.kwargs["step"], *call.args) for call in logged.call_args_list], steps)
+    mlflow.set_experiment.assert_called_once_with("p")
+    mlflow.start_run.assert_called_once_with(run_name="run")
+    mlflow.log_params.assert_called_once_with({"settings.lr": "1", "command": "in run.json", "ranks": "2"})
+    mlflow.log_dict.assert_called_once_with(settings, "run.json")
+    test.assertEqual([(call.args[3], {call.args[0]: call.args[1]}) for call in mlflow.entities.Metric.call_args_list],
+                     [(step, {key: value}) for step, numbers in steps for key, value in numbers.items()])
+    mlflow.MlflowClient().log_batch.assert_called_once_with(mlflow.start_run().__enter__().info.run_id, [mlflow.entities.Metric()] * 5)
+    trackio.init.assert_called_once_with(project="p", name="run", config={"settings.lr": "1", "command": "x" * 501, "ranks": 2},
+                                         auto_log_gpu=False, auto_log_cpu=False)
+    for finish in (wandb.init().finish, trackio.finish):
+        finish.assert_called_once_with()
+    test.assertEqual(printed.getvalue().splitlines()[::2], ["wandb sync 'runs of wandb/1'", "trackio show --project p"])
 
 
 if __name__ == "__main__":

@@ -81,9 +81,9 @@ class ToolTest(unittest.TestCase):
         self.assertRegex(output, message)
         return output
 
-    def check_cases(self, script, timeout=900, **environment):
-        """Runs a file of cases of this folder in the Python that has torch (torch_cases.py); each is a subtest."""
-        done = subprocess.run([TORCH_PYTHON, os.path.join(ROOT, "tests", "end_to_end", script), self.folder], capture_output=True,
+    def check_cases(self, script, timeout=900, python=TORCH_PYTHON, **environment):
+        """Runs a file of cases of this folder in a Python (torch_cases.py); each is a subtest."""
+        done = subprocess.run([python, os.path.join(ROOT, "tests", "end_to_end", script), self.folder], capture_output=True,
                               text=True, timeout=timeout, env=with_package() | environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         results = json.loads(done.stdout.splitlines()[-1])

@@ -390,7 +390,8 @@ def a_training(test, folder):
 def warnings_of_the_compiler(test, folder):
     """Are warnings of Python."""
     with test.assertWarnsRegex(UserWarning, "the last dimension counts classes"):
-        tessera.compile(tessera.export(torch.nn.Conv2d(3, 6, 3, padding=1), (torch.randn(4, 3, 6, 6),)), os.path.join(folder, "net.tessera"), batch=4)
+        tessera.compile(tessera.export(torch.nn.Conv2d(3, 6, 3, padding=1), (torch.randn(4, 3, 6, 6),)),
+                        os.path.join(folder, "net.tessera"), batch=4)
 
 
 @case

@@ -73,7 +73,7 @@ class BatchSizes(ToolTest):
         """At the user's line."""
         for loss, op in REFUSED.items():
             with self.subTest(loss):
-                self.fail_with(rf"cannot be split into micro-batches: 'train.{op}' .*\(\S*make_programs.py:\d+\)\n", "tessera-compile", PROGRAM,
+                self.fail_with(rf"cannot be split into micro-batches: 'train.{op}' .*\(\S+\.py:\d+\)\n", "tessera-compile", PROGRAM,
                                "--batch", 8, "--accumulate", 2, "--loss", "output:" + loss, "-o", "net.tessera")
                 self.succeed("tessera-compile", PROGRAM, "--batch", 16, "--loss", "output:" + loss, "-o", "net.tessera")
 

@@ -1,7 +1,6 @@
 """python -m tessera data: tokens and masks are those of transformers, rows are packed by the rule, builds go on after they were
 ended, and what cannot be done is refused. The cases run in the Python of tools/setup.sh that has transformers."""
 
-import json
 import os
 import subprocess
 import unittest
@@ -21,18 +20,6 @@ def has_needed():
 
 @unittest.skipUnless(has_needed(), "tools/setup.sh could not install transformers from PyPI")
 class DataBuild(ToolTest):
-    def run_cases(self, script):
-        """Runs a file of cases; each is a subtest."""
-        done = subprocess.run([PYTHON, os.path.join(ROOT, "tests", "end_to_end", script), self.folder], capture_output=True,
-                              text=True,
-                              timeout=300, env=with_package() | ENVIRONMENT)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        results = json.loads(done.stdout.splitlines()[-1])
-        self.assertTrue(results)
-        for name, problem in results.items():
-            with self.subTest(name):
-                self.assertIsNone(problem)
-
     def without(self, module, *words):
         """Runs python -m tessera where a module cannot be imported."""
         script = (f"import sys; sys.modules['{module}'] = None; from tessera import command_line; "
@@ -41,16 +28,16 @@ class DataBuild(ToolTest):
                               cwd=self.folder)
 
     def test_tokens_and_masks(self):
-        self.run_cases("data_token_cases.py")
+        self.check_cases("data_token_cases.py", python=PYTHON, **ENVIRONMENT)
 
     def test_rows_splits_and_sources(self):
-        self.run_cases("data_packing_cases.py")
+        self.check_cases("data_packing_cases.py", python=PYTHON, **ENVIRONMENT)
 
     def test_refusals(self):
-        self.run_cases("data_refusal_cases.py")
+        self.check_cases("data_refusal_cases.py", python=PYTHON, **ENVIRONMENT)
 
     def test_builds_that_are_ended(self):
-        self.run_cases("data_resume_cases.py")
+        self.check_cases("data_resume_cases.py", python=PYTHON, **ENVIRONMENT)
 
     def test_commands_need_no_torch(self):
         done = self.without("torch", "data", "build", "--help")

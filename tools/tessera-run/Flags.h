@@ -3,6 +3,7 @@
 #ifndef TESSERA_TOOLS_TESSERA_RUN_FLAGS_H
 #define TESSERA_TOOLS_TESSERA_RUN_FLAGS_H
 
+#include "runtime/step/Schedule.h"
 #include "tools/common/CommandLine.h"
 
 #include <charconv>
@@ -44,25 +45,23 @@ inline CLI::Validator someName() {
   return {[](const std::string &text) { return std::string(text.empty() ? "the name is empty" : ""); }, ""};
 }
 
-/// A number of steps, or a share of all of them: "5%".
-struct Steps {
-  std::string text;
-
-  std::optional<double> share() const {
-    return text.ends_with('%') ? std::optional(std::strtod(text.c_str(), nullptr) / 100) : std::nullopt;
-  }
-  std::optional<int64_t> count() const {
-    return text.empty() || text.ends_with('%') ? std::nullopt : std::optional<int64_t>(std::atoll(text.c_str()));
-  }
-};
+/// A number of steps, or a share of all of them: "5%". Below 2^53, which doubles have exactly.
 inline CLI::Validator stepsOrShare() {
   return {[](std::string &text) {
             if (!text.ends_with('%'))
-              return wholeNumber<int64_t>(0)(text);
+              return wholeNumber<int64_t>(0, (int64_t{1} << 53) - 1)(text);
             std::string number = text.substr(0, text.size() - 1);
             return amount(100)(number);
           },
           ""};
+}
+
+/// Of a text that stepsOrShare() takes; none of an empty one.
+inline std::optional<StepCount> stepCount(const std::string &text) {
+  if (text.empty())
+    return std::nullopt;
+  const double number = std::strtod(text.c_str(), nullptr);
+  return text.ends_with('%') ? StepCount{number / 100, true} : StepCount{number, false};
 }
 
 /// One of the words of a list with commas.

@@ -72,12 +72,11 @@ int main(int argc, char **argv) {
   app.add_option("--lr", options.schedule.learningRate, "Peak learning rate, instead of the artifact's")
       ->check(amount(maxRate));
   app.add_option("--min-lr", options.schedule.minLearningRate, "Where the schedule ends")->check(amount(maxRate));
-  Steps warmup, decay;
-  app.add_option("--warmup", warmup.text, "Steps of linear warm-up, or a share of all steps: 5%")
-      ->check(stepsOrShare());
+  std::string warmup, decay;
+  app.add_option("--warmup", warmup, "Steps of linear warm-up, or a share of all steps: 5%")->check(stepsOrShare());
   app.add_option("--schedule,--lr-schedule", options.schedule.schedule, tessera::scheduleKinds())
       ->check(oneOf(tessera::scheduleKinds()));
-  app.add_option("--decay-steps", decay.text, "Last steps of the run, or a share of them, in which wsd decays")
+  app.add_option("--decay-steps", decay, "Last steps of the run, or a share of them, in which wsd decays")
       ->check(stepsOrShare());
   app.add_option("--decay-curve", options.schedule.decayCurve, "How wsd decays: " + tessera::decayCurves())
       ->check(oneOf(tessera::decayCurves()));
@@ -112,11 +111,10 @@ int main(int argc, char **argv) {
   CLI::Option *keepsBest =
       app.add_flag("--keep-best", options.keepsBest,
                    "Keep a checkpoint of the lowest evaluated loss (checkpoints/best), and export its weights");
-  CLI::Option *patience =
-      app.add_option("--patience", options.patience,
-                     "Evaluations in a row without a lower loss after which the run ends; goes with "
-                     "--keep-best")
-          ->check(wholeNumber<int64_t>(1));
+  CLI::Option *patience = app.add_option("--patience", options.patience,
+                                         "Evaluations in a row without a lower loss after which the run ends; implies "
+                                         "--keep-best")
+                              ->check(wholeNumber<int64_t>(1));
   std::string exportStep;
   CLI::Option *exportsStep = app.add_option("--export-step", exportStep,
                                             "Whose weights are exported with --keep-best: best (default), or last")
@@ -189,7 +187,7 @@ int main(int argc, char **argv) {
                  "Steps between progress lines; 0: only the first and the last (default: 10, and at most one line a "
                  "second)")
       ->check(wholeNumber<int64_t>(0));
-  app.add_option("--log", logged, "memory: print what memory each stage of the start takes, too")
+  app.add_option("--log", logged, "memory: print what memory each rank has after each stage of the start, too")
       ->check(CLI::IsMember({"memory"}));
   app.add_option("--trace-steps", options.traceSteps, "Steps to write to <out>/trace.json, for ui.perfetto.dev")
       ->check(wholeNumber<int64_t>(0));
@@ -307,10 +305,8 @@ int main(int argc, char **argv) {
     return tessera::failUsage(app, "--export-step needs --keep-best");
   options.keepsBest |= patience->count() > 0;
   options.exportsLastStep = exportStep == "last";
-  options.schedule.warmup = warmup.count();
-  options.schedule.warmupShare = warmup.share();
-  options.schedule.decaySteps = decay.count();
-  options.schedule.decayShare = decay.share();
+  options.schedule.warmup = stepCount(warmup);
+  options.schedule.decaySteps = stepCount(decay);
   options.shuffle = order == "shuffled";
   options.readsBytes = tokenizer == "bytes";
   options.logsMemory = logged == "memory";

@@ -4,15 +4,14 @@ import argparse
 import contextlib
 import os
 import shlex
-import subprocess
-import sys
 import tempfile
 import warnings
 
-from .errors import ExportError, ToolError
+from .command_line import own_parser
+from .errors import CommandError, ExportError
 from .options import COMPILE, SWITCH
 
-HELP = """Exports a model and compiles its training step: what "export" and tessera-compile do one after the other. All flags of
+HELP = """Exports a model and compiles its training step: what "export" and tessera-compile do together. All flags of
 tessera-compile can be given, too; those with an optional value as --report=FILE and --fit=BYTES.
 
   python -m tessera build hf/ --ranks 2 --seq 2048 --global-batch 32 -o ft.tessera
@@ -27,8 +26,7 @@ OWN = ("--seq", "--output")  # of this command
 
 
 def parser_of():
-    parser = argparse.ArgumentParser(prog="python -m tessera build", description=HELP, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = own_parser("build", HELP)
     parser.add_argument("target", help="module:function, file.py:function, hf:<type>, or a folder of Hugging Face's")
     parser.add_argument("-o", "--output", required=True, help="the artifact to write")
     parser.add_argument("--ranks", type=int, help="the number of ranks, which split parameters (--mesh fsdp=N --strategy zero3)")
@@ -51,20 +49,13 @@ def parser_of():
 
 
 def main(words):
-    """The exit status."""
+    """The exit status. Raises CommandError, ToolError, ImportError, OSError."""
     flags = [word for word in words if word.split("=")[0] in WORDS]
     options = parser_of().parse_args([word for word in words if word not in flags])
     for flag, form in COMPILE.values():
         for given in getattr(options, flag, []):
             flags += [flag] if form == SWITCH else [flag, *given]
-    try:
-        return build(options, flags)
-    except (ExportError, ImportError, ToolError) as why:
-        print(f"tessera: error: {str(why).strip()}", file=sys.stderr)
-        return 1
-    except OSError as why:
-        print(f"tessera: error: {why.filename}: {why.strerror}", file=sys.stderr)
-        return 1
+    return build(options, flags)
 
 
 def build(options, flags):
@@ -127,52 +118,56 @@ def has_own_length(program, sequence):
 
 
 def place_of_program(options, has_weights):
-    """Where the program is kept; None: nowhere. Raises ExportError."""
+    """Where the program is kept; None: nowhere. Raises CommandError."""
     if not has_weights and not options.keep_program:
         return None
     path = options.keep_program or os.path.splitext(options.output)[0] + ".pt2"
     if not path.endswith(".pt2"):
-        raise ExportError(f"--keep-program {path} does not end in .pt2")
+        raise CommandError(f"--keep-program {path} does not end in .pt2")
     # Beside an artifact that is made again lies the program that it was made from.
     if os.path.exists(path) and (options.keep_program or not os.path.exists(options.output)):
-        raise ExportError(f"{path}, which the program would be kept in, exists; remove it, or name another by --keep-program")
+        raise CommandError(f"{path}, which the program would be kept in, exists; remove it, or name another by --keep-program")
     return path
 
 
 def compile_program(program, path, output, flags):
-    """Compiles a program, and keeps it at `path` if there is one. Returns the exit status."""
+    """Compiles a program, and keeps it at `path` if there is one; if that fails, what was there stays. Returns the exit status."""
     from . import tools
-    from .signals import ended_in_order
-    with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-") as folder:
-        saved = path or os.path.join(folder, "program.pt2")
+    from .signals import call, ended_in_order
+    with ended_in_order(), tempfile.TemporaryDirectory(prefix="tessera-", dir=os.path.dirname(os.path.abspath(output))) as folder:
+        saved, before = path or os.path.join(folder, "program.pt2"), os.path.join(folder, "before.pt2")
         status = 1
         try:
+            if path and os.path.exists(path):
+                os.rename(path, before)
             program.save(saved)
             command = [tools.find_tool("tessera-compile"), saved, "-o", output, *flags]
             print("tessera-compile", os.path.basename(saved), *command[2:], flush=True)
-            status = subprocess.run(command).returncode
+            status = call(command)
         finally:
             if status and path:
                 with contextlib.suppress(OSError):
                     os.remove(path)
+                if os.path.exists(before):
+                    os.rename(before, path)
         return status
 
 
 def ranks_of(ranks, flags):
-    """The flags of tessera-compile with a mesh of this number of ranks. Raises ExportError."""
+    """The flags of tessera-compile with a mesh of this number of ranks. Raises CommandError."""
     if ranks < 1:
-        raise ExportError(f"--ranks must be at least 1, got {ranks}")
+        raise CommandError(f"--ranks must be at least 1, got {ranks}")
     if "--mesh" in flags:
-        raise ExportError("--ranks and --mesh both say how many ranks there are: give one of them")
+        raise CommandError("--ranks and --mesh both say how many ranks there are: give one of them")
     if ranks == 1:
         return flags
     return ["--mesh", f"fsdp={ranks}", *([] if "--strategy" in flags else ["--strategy", "zero3"]), *flags]
 
 
 def sequence_of(options, model):
-    """Positions of a row: those of the data, else 2048 or as many as the model has. Raises ExportError."""
-    config = model.model.config
-    config = config.get_text_config() if hasattr(config, "get_text_config") else config
+    """Positions of a row: those of the data, else 2048 or as many as the model has. Raises CommandError."""
+    from .targets import text_config
+    config = text_config(model.model.config)
     if options.data:
         return sequence_of_data(options.data, getattr(config, "vocab_size", None))
     most = getattr(config, "max_position_embeddings", None)
@@ -182,14 +177,10 @@ def sequence_of(options, model):
 
 
 def sequence_of_data(folder, vocabulary):
-    """Positions of the rows of a folder of data, or of the first source of a mixture. Raises ExportError."""
+    """Positions of the rows of a folder of data, or of a mixture. Raises CommandError."""
     from .data import manifest
-    from .data.errors import DataError
-    try:
-        found = manifest.read(folder)
-        if found["format"] == manifest.FORMAT and vocabulary and found["largest_token"] >= vocabulary:
-            raise ExportError(f"--data {folder} has tokens up to {found['largest_token']}, and the model {vocabulary}: it is of another "
-                              "tokenizer, or model.resize_token_embeddings(len(tokenizer)) was left out")
-        return found["sequence"]
-    except DataError as why:
-        raise ExportError(f"--data: {why}") from why
+    found = manifest.read(folder)
+    if found["format"] == manifest.FORMAT and vocabulary and found["largest_token"] >= vocabulary:
+        raise CommandError(f"--data {folder} has tokens up to {found['largest_token']}, and the model {vocabulary}: it is of another "
+                           "tokenizer, or model.resize_token_embeddings(len(tokenizer)) was left out")
+    return found["sequence"]

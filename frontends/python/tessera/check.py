@@ -67,7 +67,7 @@ class Check:
 
     @property
     def samples(self):
-        """Samples of one step: those of the example's first tensor of any."""
+        """Samples of one step: dimension 0 of the first example input that has one."""
         return next((len(tensor) for tensor in self.inputs if tensor.dim()), 1)
 
     def export(self, exporter="auto", say=lambda text: None, dynamic=None):

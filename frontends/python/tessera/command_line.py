@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 
-from .errors import CannotCompare, ExportError
+from .errors import CannotCompare, CommandError, ExportError, ToolError
 
 
 # Commands with a parser of their own, which need no torch before they ask for it: {name: (module, what it does)}.
@@ -26,6 +26,12 @@ def fail(message, status=1):
 def fail_usage(message):
     """Of a command line that is wrong: as argparse's own errors, and those of the tools, the status is 2."""
     return fail(message, 2)
+
+
+def own_parser(name, description):
+    """The argparse parser of a command; its flags are not abbreviated."""
+    return argparse.ArgumentParser(prog=f"python -m tessera {name}", description=description, allow_abbrev=False,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_target(parser):
@@ -99,7 +105,7 @@ largest element, and by more where PyTorch's own are as far from those in float6
 
 def main(words, description):
     if words[:1] and words[0] in OWN_PARSERS:
-        return importlib.import_module(OWN_PARSERS[words[0]][0], __package__).main(words[1:])
+        return run_own(*words)
     at = words.index("--") if "--" in words else len(words)
     parser = parser_of(description)
     options, unknown = parser.parse_known_args(words[:at])
@@ -120,6 +126,18 @@ def main(words, description):
         return fail(why)
     except OSError as why:  # of --keep and --json: no verdict, whose status is 0 or 1
         return fail_usage(f"{why.filename}: {why.strerror}" if why.filename else why)
+
+
+def run_own(name, *words):
+    """The exit status of a command with a parser of its own."""
+    try:
+        return importlib.import_module(OWN_PARSERS[name][0], __package__).main(list(words))
+    except (CommandError, ToolError, ImportError) as why:
+        return fail(str(why).strip())
+    except OSError as why:
+        return fail(f"{why.filename}: {why.strerror}" if why.filename else why)
+    except KeyboardInterrupt:
+        return fail("interrupted", 130)
 
 
 def load(options, weights=True):

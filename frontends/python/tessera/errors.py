@@ -1,12 +1,21 @@
 """The errors of the package, each with a text for the user."""
 
+import importlib
 import os
 import re
 import traceback
 
 
-class ExportError(Exception):
-    """The model cannot be exported so that it trains as in PyTorch, or not at all. str() is the reason."""
+class CommandError(Exception):
+    """A command cannot do what it was asked to. str() is the reason with its place and the way out."""
+
+
+class MissingPackage(CommandError):
+    """A package that is not installed is needed, which `tessera` does not require."""
+
+
+class ExportError(CommandError):
+    """The model cannot be exported so that it trains as in PyTorch, or not at all."""
 
 
 class ToolError(Exception):
@@ -51,6 +60,20 @@ def first_line(why, length=300):
     """The first line of an exception that some library raised, at most `length` characters; its class if it has no text."""
     lines = [line.strip() for line in str(why).splitlines() if line.strip()]
     return (lines[0] if lines else type(why).__name__)[:length]
+
+
+def in_a_line(why):
+    """The class and the text of an exception that some library raised."""
+    return f"{type(why).__name__}: {' '.join(str(why).split())[:400]}"
+
+
+def need(module, package=None):
+    """Imports a module that the package `tessera` does not require. package: what pip calls it, if not `module`.
+    Raises MissingPackage."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as why:
+        raise MissingPackage(f"{why}: `pip install {package or module.partition('.')[0]}` has it") from why
 
 
 def user_line(why):

@@ -1,12 +1,13 @@
 """python -m tessera finetune: the three commands of a fine-tuning, from one file."""
 
-import argparse
 import os
 import shlex
-import subprocess
 import sys
 
-from .errors import ExportError, ToolError
+from .command_line import own_parser
+from .errors import CommandError, in_a_line, need
+from .options import COMPILE, PAIR
+from .signals import call
 
 HELP = """Prints and runs the three commands of a fine-tuning, whose flags a recipe (YAML) has:
 
@@ -29,66 +30,67 @@ HELP = """Prints and runs the three commands of a fine-tuning, whose flags a rec
     nodes: 2
     gpus-per-task: 1
 
-A list gives a flag several times, true one without a value, false none. What is there already stays: data that the same
+A list gives a flag several times, true one without a value, false none; betas are a text, 0.9 0.95. What is there already stays: data that the same
 command would make, and an artifact that is newer than its model, data and recipe. The run goes on where it was with
 --resume auto."""
 
 SECTIONS = ("data", "build", "run", "slurm")
+PAIRS = [flag.removeprefix("--") for flag, form in COMPILE.values() if form == PAIR]
 
 
 class Recipe:
-    """The commands of a recipe. Raises ExportError for what is not one."""
+    """The commands of a recipe. Raises CommandError where it has other keys or values."""
 
     def __init__(self, values, path):
         self.path = path
         if not isinstance(values, dict):
-            raise ExportError(f"{path}: expected 'model' and sections {', '.join(SECTIONS)}")
+            raise CommandError(f"{path}: expected 'model' and sections {', '.join(SECTIONS)}")
         if unknown := [key for key in values if key not in ("model", *SECTIONS)]:
-            raise ExportError(f"{path}: unknown section '{unknown[0]}', expected model, {', '.join(SECTIONS)}")
+            raise CommandError(f"{path}: unknown section '{unknown[0]}', expected model, {', '.join(SECTIONS)}")
         self.model = values.get("model")
-        if not isinstance(self.model, str):
-            raise ExportError(f"{path}: 'model' names no folder")
+        if not isinstance(self.model, str) or not self.model:
+            raise CommandError(f"{path}: 'model' is missing or not a text")
         self.sections = {}
         for name in SECTIONS:
             section = values.get(name, {})
             if not isinstance(section, dict):
-                raise ExportError(f"{path}: section '{name}' is {section!r}, expected flags with values")
-            self.sections[name] = {str(key).removeprefix("--").replace("_", "-"): value for key, value in section.items()}
+                raise CommandError(f"{path}: section '{name}' is {section!r}, expected flags with values")
+            self.sections[name] = {key.removeprefix("--").replace("_", "-"): value for key, value in section.items()}
         for name, needed in (("data", ("input", "seq", "output")), ("build", ("output",)), ("run", ("out",))):
             for key in needed:
                 if key not in self.sections[name]:
-                    raise ExportError(f"{path}: section '{name}' has no '{key}'")
+                    raise CommandError(f"{path}: section '{name}' has no '{key}'")
 
     def flags(self, section, left_out=()):
-        """The words of a section's flags. Raises ExportError for a value that is none."""
+        """The words of a section's flags. Raises CommandError for a value of another type."""
         words = []
         for key, value in self.sections[section].items():
             for each in [] if key in left_out else value if isinstance(value, list) else [value]:
-                if isinstance(each, bool):
-                    words += [f"--{key}"] if each else []
-                elif isinstance(each, (str, int, float)):
-                    words += [f"--{key}", str(each)]
-                else:
-                    raise ExportError(f"{self.path}: '{key}' of '{section}' is {each!r}, expected a text, a number or true")
+                if not isinstance(each, str) or not each:
+                    raise CommandError(f"{self.path}: '{key}' of '{section}' is {each!r}, expected a text, a number or true")
+                if each == "true":
+                    words.append(f"--{key}")
+                elif each != "false":
+                    words += [f"--{key}", *each.split()] if key in PAIRS else [f"--{key}={each}"]
         return words
 
     def inputs(self):
         given = self.sections["data"]["input"]
-        return [str(each) for each in (given if isinstance(given, list) else [given])]
+        return given if isinstance(given, list) else [given]
 
     def data(self):
         return ["data", "build", *self.inputs(), "--model", self.model, *self.flags("data", ("input",))]
 
     def build(self):
         given = self.sections["build"]
-        seq = [] if "seq" in given or "data" in given else ["--data", str(self.sections["data"]["output"])]
+        seq = [] if "seq" in given or "data" in given else [f"--data={self.sections['data']['output']}"]
         return ["build", self.model, *seq, *self.flags("build")]
 
     def run(self):
         given = self.sections["run"]
-        defaults = [word for key, value in (("weights", self.model), ("data", self.sections["data"]["output"]), ("resume", "auto"))
-                    if key not in given for word in (f"--{key}", str(value))]
-        return [str(self.sections["build"]["output"]), *defaults, *self.flags("run")]
+        defaults = [f"--{key}={value}" for key, value in (("weights", self.model), ("data", self.sections["data"]["output"]), ("resume", "auto"))
+                    if key not in given]
+        return [self.sections["build"]["output"], *defaults, *self.flags("run")]
 
     def is_built(self):
         """Whether the artifact is newer than what it is made from."""
@@ -101,41 +103,47 @@ class Recipe:
 
 
 def read(path):
-    """The Recipe of a file. Raises ExportError."""
-    try:
-        import yaml
-    except ImportError as why:
-        raise ExportError(f"a recipe needs PyYAML: {why}") from why
+    """The Recipe of a file. Raises CommandError."""
+    yaml = need("yaml", "pyyaml")
+
+    class Loader(yaml.BaseLoader):
+        """All values but nothing are texts, as they are written: 12:00:00 is not a number, and off is not false."""
+
+        def construct_scalar(self, node):
+            return None if node.style is None and node.value in ("", "~", "null") else super().construct_scalar(node)
+
+        def construct_mapping(self, node, deep=False):
+            names = [key.value for key, _ in node.value]
+            for key, _ in node.value:
+                if names.count(key.value) > 1:
+                    raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is given twice", key.start_mark)
+            return super().construct_mapping(node, deep)
+
     try:
         with open(path, encoding="utf-8") as file:
-            return Recipe(yaml.safe_load(file), path)
+            return Recipe(yaml.load(file, Loader), path)
     except OSError as why:
-        raise ExportError(f"{path}: {why.strerror}") from why
+        raise CommandError(f"{path}: {why.strerror}") from why
     except (yaml.YAMLError, UnicodeDecodeError) as why:
-        raise ExportError(f"{path}: {' '.join(str(why).split())}") from why
+        raise CommandError(f"{path}: {in_a_line(why)}") from why
 
 
 def main(words):
-    """The exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tessera finetune", description=HELP, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    """The exit status. Raises CommandError, ToolError, OSError."""
+    parser = own_parser("finetune", HELP)
     parser.add_argument("recipe", help="a YAML file")
     parser.add_argument("--print", action="store_true", help="print the commands, and run none")
     parser.add_argument("--slurm", metavar="FILE", help="write the third command as a job for sbatch, instead of running it")
     options = parser.parse_args(words)
-    try:
-        return follow(read(options.recipe), options)
-    except (ExportError, ToolError) as why:
-        print(f"tessera: error: {why}", file=sys.stderr)
-        return 1
-    except OSError as why:
-        print(f"tessera: error: {why.filename}: {why.strerror}", file=sys.stderr)
-        return 1
+    return follow(read(options.recipe), options)
 
 
 def follow(recipe, options):
     """The exit status of the first command that fails, or of the last."""
     from . import tools
+    from .slurm import check_place, write_job
+    if options.slurm:
+        check_place(options.slurm)
     python = [sys.executable, "-m", "tessera"]
     steps = [(["python", "-m", "tessera"], python, recipe.data()), (["python", "-m", "tessera"], python, recipe.build())]
     if not options.slurm:
@@ -147,10 +155,10 @@ def follow(recipe, options):
         if words[0] == "build" and recipe.is_built():
             print(f"{recipe.sections['build']['output']} is newer than its model, data and recipe, and stays", flush=True)
             continue
-        if status := subprocess.run([*program, *words]).returncode:
-            return status if status > 0 else 128 - status
+        if status := call([*program, *words]):
+            return status
     if options.slurm:
-        from .slurm import write_job
-        write_job(options.slurm, recipe.run(), recipe.flags("slurm"))
+        if not options.print:
+            write_job(options.slurm, recipe.run(), recipe.flags("slurm"))
         print(shlex.join(["sbatch", options.slurm]))
     return 0

@@ -3,7 +3,6 @@
 import collections
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from .artifact import file_of
 from .errors import ToolError
 from .options import TRAIN, flags_of
 from .progress import Progress
-from .signals import ended_in_order
+from .signals import ended_in_order, environment, wait_for
 
 KEPT_LINES = 50  # of what the tool says, for the text of an error
 
@@ -85,7 +84,8 @@ def train(artifact, data, *, steps=None, epochs=None, weights=None, out, flags=(
 
     artifact: an Artifact or its path. data: the path of tokens, text or arrays (docs/data.md), or {name: array} with the
         samples along dimension 0, "targets" among them.
-    steps: number of the last step; or epochs: how often each sample comes. out: folder of the run; it must not hold another.
+    steps: number of the last step; or epochs: how often each sample comes, at least (of a
+        mixture until a source would begin again). out: folder of the run; it must not hold another.
     weights: initial parameters: a Program, the path of a .pt2, .onnx or .safetensors file, or "fresh" for values by rule
         from the seed. Without, those of the program or file that was compiled; by rule if it has none.
     show: pass on all that the tool prints, or nothing. By default all of it goes to a terminal; elsewhere, in a notebook or a log, a
@@ -141,32 +141,18 @@ def follow(command, show):
     everything = sys.stderr.isatty() if show is None else show
     progress = Progress(sys.stderr) if show is None and not everything else None
     last = collections.deque(maxlen=KEPT_LINES)
-    interrupted = False
-    ended = None
-    environment = os.environ | {"TESSERA_PARENT": str(os.getpid())}  # whose end is its own, too
+
+    def read():
+        for line in process.stdout:
+            last.append(line)
+            if progress:
+                progress.line(line)
+            elif everything:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env=environment) as process:
-        while True:
-            try:
-                for line in process.stdout:
-                    last.append(line)
-                    if progress:
-                        progress.line(line)
-                    elif everything:
-                        sys.stderr.write(line)
-                        sys.stderr.flush()
-                process.wait()
-                break
-            except KeyboardInterrupt:  # the terminal has sent it to the tool, too; another process may have sent it to us
-                if interrupted or not sys.stdin or not sys.stdin.isatty():
-                    process.send_signal(signal.SIGINT)
-                interrupted = True
-            except SystemExit as end:
-                process.send_signal(signal.SIGTERM)
-                ended = end
-    if ended:
-        raise ended
-    if interrupted:
-        raise KeyboardInterrupt
+                          env=environment()) as process:
+        wait_for(process, read)
     if process.returncode:
         raise ToolError(os.path.basename(command[0]), process.returncode, "".join(last))

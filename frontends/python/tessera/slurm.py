@@ -3,27 +3,26 @@
 import os
 import shlex
 
-from .errors import ExportError
+from .errors import CommandError
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.sbatch")
 
 
-def write_job(path, words, flags):
-    """Writes a file for sbatch. words: of tessera-run; flags: of sbatch, ["--nodes", "2", …], in place of the template's.
-    Raises ExportError, OSError."""
+def check_place(path):
+    """Raises CommandError if there is a file already."""
     if os.path.exists(path):
-        raise ExportError(f"{path} exists; remove it, or name another file for --slurm")
-    wanted = {}
-    for word in flags:
-        if word.startswith("--"):
-            last = word
-            wanted[last] = ""
-        else:
-            wanted[last] = f"={word}"
+        raise CommandError(f"{path} exists; remove it, or name another file for --slurm")
+
+
+def write_job(path, words, flags):
+    """Writes a file for sbatch. words: of tessera-run; flags: of sbatch, ["--nodes=2", …], in place of the template's.
+    Raises CommandError, OSError."""
+    check_place(path)
+    wanted = {f"SBATCH {flag.partition('=')[0]}" for flag in flags}
     with open(TEMPLATE) as file:
-        lines = [line for line in file if line.lstrip("#").split("=")[0].strip() not in {f"SBATCH {flag}" for flag in wanted}]
+        lines = [line for line in file if line.lstrip("#").split("=")[0].strip() not in wanted]
     header = max(at for at, line in enumerate(lines) if line.startswith("#SBATCH")) + 1
-    lines[header:header] = [f"#SBATCH {flag}{value}\n" for flag, value in wanted.items()]
+    lines[header:header] = [f"#SBATCH {flag}\n" for flag in flags]
     begin = lines.index("set -euo pipefail\n") + 1
     lines[begin:begin] = [f"set -- {shlex.join(words)} \"$@\"\n"]
     with open(path, "x") as file:

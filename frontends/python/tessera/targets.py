@@ -214,11 +214,16 @@ def drop_buffers(model, folder):
                 module._buffers[name] = buffer.to("meta")
 
 
+def text_config(config):
+    """The part of a configuration that is the language model's."""
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
 def example_tokens(config, batch, sequence):
     """Token ids [batch, sequence], all different from special ones where the vocabulary allows: a model may treat padding
     in a way of its own, and its export would be of that case."""
     import torch
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = text_config(config)
     size = getattr(text, "vocab_size", None) or 2
     entries = [getattr(each, key, None) for each in (text, config)
                for key in ("pad_token_id", "bos_token_id", "eos_token_id")]

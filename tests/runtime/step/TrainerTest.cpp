@@ -409,14 +409,14 @@ TEST(Schedule, ReadsTheArtifactAndTheCommandLine) {
   EXPECT_EQ(schedule->learningRate(1), 0.05);
   ScheduleOverrides overrides;
   overrides.learningRate = 0.5;
-  overrides.warmup = 5;
+  overrides.warmup = StepCount{5, false};
   schedule = Schedule::create(**artifact, 10, overrides);
   ASSERT_TRUE(schedule.isOk());
   EXPECT_DOUBLE_EQ(schedule->learningRate(1), 0.1);
   overrides.schedule = "wsd";
   EXPECT_NE(Schedule::create(**artifact, 10, overrides).status().message().find("needs --decay-steps"),
             std::string::npos);
-  overrides.decaySteps = 4;
+  overrides.decaySteps = StepCount{4, false};
   schedule = Schedule::create(**artifact, 10, overrides);
   ASSERT_TRUE(schedule.isOk());
   EXPECT_DOUBLE_EQ(schedule->learningRate(8), 0.25);

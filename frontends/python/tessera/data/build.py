@@ -9,12 +9,13 @@ import time
 
 import numpy
 
+from ..errors import need
 from . import manifest, packing, rows, sources, splits
 from .display import Display
 from .encode import Encoder
 from .errors import DataError, Stopped
 from .partial import HASHES, Partial
-from .reading import Block, Reader
+from .reading import Reader
 from .records import Fields
 from .store import SHARD, Shards, Store
 from .tokenizer import Tokenizer, libraries, sha256_of
@@ -40,6 +41,10 @@ def build(options, say, shard_bytes=SHARD):
             say(f"{options.output} is already what this command makes")
             return
         raise DataError(f"{options.output} exists, and this command would make something else; give another -o, or remove it")
+    if any(each.packing == ".zst" for each in found):
+        need("zstandard")
+    if any(each.kind == "table" for each in found):
+        need("pyarrow")
     longest = options.seq + 1 if options.long == "drop" else None
     seed = options.seed.to_bytes(8, "little") if wanted else None
     fields = Fields(dict(options.field), options.format)
@@ -49,7 +54,7 @@ def build(options, say, shard_bytes=SHARD):
         job = Build(partial, found, fields.columns(), encoder, shard_bytes)
         try:
             job.read(workers, say)
-            job.finish(options, wanted, tokenizer, key)
+            job.finish(options, wanted, tokenizer, command["--model"], key)
             if job.counts["conversations"] and "strftime_now" in str(tokenizer.template or tokenizer.tokenizer.chat_template):
                 say("note: the chat template can write today's date: tokens depend on the day of the build")
         except BaseException as why:
@@ -93,7 +98,8 @@ class Build:
 
     def __init__(self, partial, found, columns, encoder, shard_bytes):
         self.partial, self.sources, self.columns = partial, found, columns
-        self.store = Store(partial.path("tokens"), encoder.type, encoder.key is not None, shard_bytes)
+        hashes = partial.path(HASHES) if encoder.key is not None else None
+        self.store = Store(partial.path("tokens"), encoder.type, hashes, shard_bytes)
         self.counts, self.read_sources = collections.Counter(), []  # of sources that are done, as the manifest has them
         self.blocks = self.records = 0  # of the next one, done
         self.largest = self.made = 0
@@ -111,7 +117,7 @@ class Build:
         display = Display(sum(each.size for each in self.sources), sum(each["bytes"] for each in self.read_sources))
         base, due = display.done, time.monotonic() + SAVED
         try:
-            for item, encoded in workers.map(self.items(), lambda item: isinstance(item, Block)):
+            for item, encoded in workers.map(self.items()):
                 if encoded is None:
                     self.read_sources.append(item | {"records": self.records})
                     self.blocks = self.records = 0
@@ -157,7 +163,7 @@ class Build:
         self.partial.save({"store": self.store.state(), "counts": self.counts, "sources": self.read_sources,
                            "blocks": self.blocks, "records": self.records, "largest": self.largest})
 
-    def finish(self, options, wanted, tokenizer, key):
+    def finish(self, options, wanted, tokenizer, tokenizer_hashes, key):
         """Packs rows, writes the manifest, and gives the folder its name."""
         self.store.close()
         partial, counts = self.partial, self.counts
@@ -181,7 +187,7 @@ class Build:
             "format": manifest.FORMAT, "version": manifest.VERSION, "sequence": options.seq, "packing": options.pack,
             "token_bytes": self.store.type.itemsize, "vocabulary": tokenizer.size, "largest_token": self.largest,
             "padding_token": tokenizer.padding(), "key": key,
-            "tokenizer": {"class": type(tokenizer.tokenizer).__name__, "files": tokenizer.hashes(),
+            "tokenizer": {"class": type(tokenizer.tokenizer).__name__, "files": tokenizer_hashes,
                           "template": text_hash(tokenizer.template)},
             "options": {"split": options.split, "long": options.long, "train_on": options.train_on, "format": options.format,
                         "field": dict(options.field), "eos": options.eos, "seed": options.seed},

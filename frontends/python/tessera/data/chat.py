@@ -1,8 +1,11 @@
 """Renders conversations with the template of a tokenizer, and finds the answers in them."""
 
+import inspect
+
 import numpy
 
-from .errors import DataError, in_a_line
+from ..errors import in_a_line
+from .errors import DataError
 from .tokenizer import GENERATION
 
 ONLY_LAST = "--train-on last needs only what comes before the last answer"
@@ -14,12 +17,15 @@ class Renderer:
 
     def __init__(self, tokenizer, train_on):
         self.tokenizer, self.train_on = tokenizer, train_on
+        self.arguments = set(inspect.signature(tokenizer.tokenizer.apply_chat_template).parameters)
 
     def render(self, chat, count=None, prompt=False):
         """The text of the first `count` messages; prompt: with the beginning of an answer. Raises DataError."""
         return self.apply(chat, chat.messages[:count], tokenize=False, add_generation_prompt=prompt)
 
     def apply(self, chat, messages, **options):
+        if taken := self.arguments & set(chat.variables):
+            raise DataError(f"field 'chat_template_kwargs' has {min(taken)!r}, which is not a variable of a template")
         template = self.tokenizer.template_of(chat.tools)
         try:
             return self.tokenizer.tokenizer.apply_chat_template(messages, tools=chat.tools, chat_template=template,
@@ -51,8 +57,6 @@ class Renderer:
 
     def answers(self, chat, text):
         """[(begin, end)] of the characters of the trained answers in the whole text. Raises DataError."""
-        if self.train_on == "all" or not chat.answers:
-            return []
         self.tokenizer.needs_offsets("answers are trained")
         return [self.answer(chat, at, text) for at in self.trained(chat)]
 

@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 
+from ..command_line import fail, own_parser
+from ..errors import CommandError, MissingPackage
 from ..signals import ended_in_order
-from .errors import DataError, Stopped, UsageError
+from .errors import Stopped, UsageError
 
 DESCRIPTION = """Makes a folder of tokens for tessera-run of text and conversations, with a model's own tokenizer and chat
 template (docs/data-build.md).
@@ -39,8 +41,7 @@ def field(text):
 
 
 def parser():
-    made = argparse.ArgumentParser(prog="python -m tessera data", description=DESCRIPTION,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = own_parser("data", DESCRIPTION)
     commands = made.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="make a token folder")
     build.add_argument("input", nargs="+", metavar="INPUT", help="files, folders or quoted globs: .txt, .json, .jsonl, "
@@ -87,9 +88,9 @@ def main(words):
             return run(options)
     except UsageError as why:
         return fail(why, 2)
-    except Stopped as why:
+    except (Stopped, MissingPackage) as why:
         return fail(f"{why}{kept(options)}")
-    except DataError as why:
+    except CommandError as why:
         return fail(why)
     except BrokenPipeError:  # of a pager
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -125,8 +126,3 @@ def run(options):
 
 def say(line):
     print(line, flush=True)
-
-
-def fail(message, status=1):
-    print(f"tessera: error: {message}", file=sys.stderr)
-    return status

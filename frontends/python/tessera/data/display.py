@@ -3,7 +3,7 @@
 import sys
 import time
 
-from .errors import need
+from ..errors import need
 
 INTERVAL = 30.0  # seconds between two lines where there is no terminal
 

@@ -8,15 +8,16 @@ import typing
 
 import numpy
 
+from ..errors import in_a_line
 from . import records
 from .chat import Renderer
-from .errors import DataError, in_a_line
+from .errors import DataError
 from .records import Text
 
 
 @dataclasses.dataclass
 class Encoded:
-    """The documents of a block: their tokens one after the other, the length of each, a 0 or 1 for each token that says whether
+    """The documents of a block: their tokens in a row, the length of each, a 0 or 1 for each token that says whether
     it is a target, a hash of each document (None where nothing is split off), and counts of what the manifest reports."""
     tokens: numpy.ndarray
     lengths: numpy.ndarray
@@ -28,7 +29,7 @@ class Encoded:
 @dataclasses.dataclass
 class Document:
     """A record on its way. ids: once it has been tokenized; spans: characters that are trained, None for all; mask: of 0 and 1,
-    where the template made it; special: special tokens in what the user wrote."""
+    where the template made it; special: special tokens that its text spells out."""
     place: str
     text: str
     plain: bool
@@ -49,7 +50,6 @@ class Encoder:
         self.renderer = Renderer(tokenizer, train_on)
         self.type = numpy.dtype("<u2" if tokenizer.size <= 1 << 16 else "<u4")
         tokens = tokenizer.tokenizer.convert_ids_to_tokens(sorted(tokenizer.special))
-        self.special = numpy.array(sorted(tokenizer.special), numpy.int64)
         self.special_texts = re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) or r"(?!)")
         self.added = tokenizer.tokenizer.num_special_tokens_to_add(pair=False)
 
@@ -83,12 +83,12 @@ class Encoder:
         if not found.messages or self.train_on != "all" and not found.answers:
             counts["no answer" if found.messages else "empty"] += 1
             return None
-        text = "" if self.renderer.marks_answers(found) else self.renderer.render(found)
-        document = Document(place, text, False, special=self.special_in(found.messages))
+        document = Document(place, "", False, special=self.special_in(found.messages))
         if self.renderer.marks_answers(found):
             document.ids, document.mask = self.renderer.marked(found)
         else:
-            document.spans = None if self.train_on == "all" else self.renderer.answers(found, text)
+            document.text = self.renderer.render(found)
+            document.spans = None if self.train_on == "all" else self.renderer.answers(found, document.text)
         return document
 
     def text(self, place, found, counts):
@@ -96,7 +96,7 @@ class Encoder:
         if not found.text:
             counts["empty"] += 1
             return None
-        document = Document(place, found.text, True)
+        document = Document(place, found.text, True, special=len(self.special_texts.findall(found.text)))
         if found.answer is not None and self.train_on != "all":
             self.tokenizer.needs_offsets("completions are trained")
             if found.answer == len(found.text):
@@ -106,7 +106,7 @@ class Encoder:
         return document
 
     def special_in(self, messages):
-        """The number of special tokens that users' messages spell out."""
+        """The number of special tokens that messages spell out."""
         count = 0
         for message in messages:
             content = message.get("content")
@@ -122,42 +122,41 @@ class Encoder:
                 group = [each for each in documents if each.plain == plain and (each.spans is not None) == exact]
                 if not group:
                     continue
-                found = self.call([each.text for each in group], group, plain, exact)
+                found = self.call(group, plain, exact)
                 for at, document in enumerate(group):
                     document.ids = found["input_ids"][at]
                     document.offsets = found["offset_mapping"][at] if exact else None
 
-    def call(self, texts, group, plain, exact):
-        """What transformers makes of texts. Raises DataError with the place of the first one that it refuses."""
+    def call(self, group, plain, exact):
+        """What transformers makes of the texts of documents. Raises DataError with the place of the first one that it refuses."""
         options = {"add_special_tokens": plain, "return_attention_mask": False, "return_token_type_ids": False,
                    "verbose": False}
         if exact:
             options["return_offsets_mapping"] = True
         try:
-            return self.tokenizer.tokenizer(texts, **options)
+            return self.tokenizer.tokenizer([each.text for each in group], **options)
         except Exception as why:  # whatever a tokenizer makes of a text
             if len(group) > 1:
                 for document in group:
-                    self.call([document.text], [document], plain, exact)
-            raise DataError(f"{group[0].place}: the tokenizer fails: {in_a_line(why)}") from why
+                    self.call([document], plain, exact)
+            those = " and the documents behind it, together" if len(group) > 1 else ""
+            raise DataError(f"{group[0].place}{those}: the tokenizer fails: {in_a_line(why)}") from why
 
     def finish(self, document, counts):
         """(tokens, mask) of a document; None if it is dropped."""
         ids = numpy.asarray(document.ids, numpy.int64)
-        if document.plain:
-            document.special = max(0, int(numpy.isin(ids, self.special).sum()) - self.added)
-            if len(ids) <= self.added:
-                counts["empty"] += 1
-                return None
+        if document.plain and len(ids) <= self.added:
+            counts["empty"] += 1
+            return None
         mask, straddling = document.mask, 0
         if document.spans is not None:
             mask, straddling = self.spans(document, len(ids))
         elif mask is None:
             mask = numpy.ones(len(ids), numpy.uint8)
         end = self.tokenizer.end
-        if document.plain and end is not None and ids[-1] != end:
-            ids, mask = numpy.append(ids, end), numpy.append(mask, numpy.uint8(1))
-        elif document.plain and end is not None:
+        if document.plain and end is not None:
+            if ids[-1] != end:
+                ids, mask = numpy.append(ids, end), numpy.append(mask, numpy.uint8(1))
             mask[-1] = 1
         bound = self.tokenizer.bound
         if bound is not None and len(ids) and ids.max() >= bound:

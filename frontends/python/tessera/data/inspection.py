@@ -9,7 +9,7 @@ import numpy
 from . import manifest, rows
 from .errors import DataError, UsageError
 from .store import Shards
-from .tokenizer import Tokenizer, sha256_of
+from .tokenizer import TEMPLATE, Tokenizer, sha256_of
 
 GREEN, PLAIN = ("\x1b[32m", "\x1b[0m"), ("‹", "›")
 
@@ -103,6 +103,8 @@ def check(folder, found, say):
         wrong += differences(folder, f"{name}.rows", split["sha256"])
     for name, digest in found["tokenizer"]["files"].items():
         wrong += differences(folder, f"tokenizer/{name}", digest)
+    if template := found["tokenizer"].get("template"):
+        wrong += differences(folder, f"tokenizer/{TEMPLATE}", template)
     total = sum(shard["tokens"] for shard in found["shards"])
     for name, split in found["splits"].items():
         wrong += [f"{name}.rows: {each}" for each in ranges(folder, name, split, total, found["sequence"])]

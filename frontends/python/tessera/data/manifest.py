@@ -25,13 +25,13 @@ def misfit(value, form, place="it"):
     """Where a value is not of a form, in words; None if it is."""
     if isinstance(form, dict):
         if not isinstance(value, dict):
-            return f"{place} is no object"
+            return f"{place} is not an object"
         if missing := [key for key in form if key and key not in value]:
             return f"{place} has no {missing[0]!r}"
         parts = [(key, value[key], form[key]) for key in form if key] or [(key, each, form[""]) for key, each in value.items()]
     elif isinstance(form, list):
         if not isinstance(value, list):
-            return f"{place} is no list"
+            return f"{place} is not a list"
         parts = [(at, each, form[0]) for at, each in enumerate(value)]
     else:
         return None if isinstance(value, form) else f"{place} is {value!r}"
@@ -45,11 +45,11 @@ def read(folder):
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except FileNotFoundError as why:
-        raise DataError(f"{folder} has no {NAME}: it is no folder that `python -m tessera data build` made") from why
+        raise DataError(f"{folder} has no {NAME}: `python -m tessera data build` did not make it") from why
     except (ValueError, NotADirectoryError) as why:
         raise DataError(f"{path}: {why}") from why
     if not isinstance(found, dict) or found.get("format") not in (FORMAT, MIXTURE):
-        raise DataError(f"{path} is no manifest of {FORMAT}")
+        raise DataError(f"{path} is not a manifest of {FORMAT}")
     if found.get("version") != VERSION:
         raise DataError(f"{path} is of version {found.get('version')}, this program reads {VERSION}")
     if problem := misfit(found, FORM if found["format"] == FORMAT else MIXTURE_FORM):
@@ -61,8 +61,6 @@ def write(folder, manifest):
     with open(os.path.join(folder, NAME), "w", encoding="utf-8") as file:
         json.dump(manifest, file, indent=2, ensure_ascii=False)
         file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def summary(folder, manifest):

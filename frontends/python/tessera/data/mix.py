@@ -48,7 +48,7 @@ def mix(options, say):
     total = sum(weight for _, weight in pairs)
     for folder, weight in pairs:
         if not weight / total >= LEAST:
-            raise UsageError(f"the weight of {folder} is less than a millionth of all, or all are more than a number can be")
+            raise UsageError(f"the weight of {folder} is less than a millionth of all, or the sum of the weights overflows")
     sources = [{"path": folder if os.path.isabs(folder) else os.path.relpath(folder, output), "weight": weight / total}
                for folder, weight in pairs]
     made = {"format": manifest.MIXTURE, "version": manifest.VERSION, "sequence": first[1]["sequence"], "sources": sources}
@@ -58,6 +58,7 @@ def mix(options, say):
         folder = os.path.join(place, "made")
         os.mkdir(folder)
         manifest.write(folder, made)
+        sync(os.path.join(folder, manifest.NAME))
         os.rename(folder, output)
     sync(parent)
     for source in made["sources"]:

@@ -79,8 +79,9 @@ class Partial:
 
     def finish(self):
         """The folder is complete and gets its name."""
-        for directory, _, _ in os.walk(self.folder):
-            sync(directory)
+        for directory, _, names in os.walk(self.folder):
+            for path in (*(os.path.join(directory, name) for name in names), directory):
+                sync(path)
         os.rename(self.folder, self.output)
         for name in (PROGRESS, HASHES, LOCK):
             if os.path.exists(os.path.join(self.output, name)):

@@ -6,7 +6,8 @@ import json
 import typing
 import zlib
 
-from .errors import DataError, need
+from ..errors import need
+from .errors import DataError
 
 BLOCK = 2 << 20  # bytes of text that a block has at least, unless its source ends
 CHUNK = 1 << 20  # bytes of one read

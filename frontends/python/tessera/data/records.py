@@ -10,11 +10,6 @@ FIELDS = ("text", "prompt", "completion", "messages")  # which --field renames
 ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython", "observation")
 SHAREGPT = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "system": "system", "tool": "tool",
             "function": "function", "observation": "observation"}
-TAKEN = ("conversation", "chat_template", "tools", "documents", "tokenize", "add_generation_prompt", "continue_final_message",
-         "sanitize_control_tokens", "padding", "truncation", "max_length", "return_tensors", "return_dict",
-         "return_assistant_tokens_mask", "tokenizer_kwargs")  # arguments of apply_chat_template that are no template's
-
-
 MARK = b"\xef\xbb\xbf"  # that some programs write in front of UTF-8
 
 
@@ -109,7 +104,7 @@ def string(record, name):
     try:
         value.isascii() or value.encode()
     except UnicodeEncodeError as why:
-        raise DataError(f"field {name!r} has half of a surrogate pair ({value[why.start]!a}), which is no character") from why
+        raise DataError(f"field {name!r} has half of a surrogate pair ({value[why.start]!a}), which is not a character") from why
     return value
 
 
@@ -155,9 +150,6 @@ def chat(found, trained, record):
         raise DataError(f"field 'tools' is {name_of(tools)}, expected a list")
     if not isinstance(variables, dict):
         raise DataError(f"field 'chat_template_kwargs' is {name_of(variables)}, expected an object")
-    for name in variables:
-        if name in TAKEN:
-            raise DataError(f"field 'chat_template_kwargs' has {name!r}, which is no variable of a template")
     answers = [at for at in trained if found[at]["role"] == "assistant" and found[at].get("weight", 1) != 0]
     return Chat(found, answers, tools, variables)
 

@@ -15,19 +15,17 @@ def write(path, first, begin, count, sequence):
         file.write(MAGIC + struct.pack("<4Q", VERSION, len(first) - 1, len(pieces), sequence))
         file.write(first.astype("<u8").tobytes())
         file.write(pieces.tobytes())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 class Rows:
-    """Reads a file that write() made: first: [rows + 1], begin, count: [pieces], sequence. Raises ValueError if it is none."""
+    """Reads a file that write() made: first: [rows + 1], begin, count: [pieces], sequence. Raises ValueError for any other file."""
 
     def __init__(self, path):
         size = os.path.getsize(path)
         with open(path, "rb") as file:
             header = file.read(HEADER)
         if len(header) < HEADER or header[:8] != MAGIC:
-            raise ValueError(f"{path} is no file of rows")
+            raise ValueError(f"{path} is not a file of rows")
         version, rows, pieces, self.sequence = struct.unpack("<4Q", header[8:])
         if version != VERSION:
             raise ValueError(f"{path} is of version {version}, this program reads {VERSION}")

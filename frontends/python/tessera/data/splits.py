@@ -15,7 +15,7 @@ def parse(words):
     for word in words:
         name, _, size = word.partition("=")
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", name) or name in TAKEN:
-            raise UsageError(f"--split {word}: a name begins with a letter and has a-z, 0-9, _ and - only, and is none of "
+            raise UsageError(f"--split {word}: a name begins with a letter and has a-z, 0-9, _ and - only, and is not one of "
                              f"{', '.join(TAKEN)}")
         if name in [each[0] for each in splits]:
             raise UsageError(f"--split {word}: {name} is given twice")

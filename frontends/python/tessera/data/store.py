@@ -1,6 +1,5 @@
 """The shards of a token folder: files that only grow."""
 
-import json
 import os
 
 import numpy
@@ -14,10 +13,10 @@ class Store:
 
     shards: [{"name", "tokens", "documents"}], the last one open. bits: those of the open shard's mask that fill no byte yet."""
 
-    def __init__(self, folder, token_type, with_hashes, limit=SHARD):
-        """with_hashes: also write the hashes of documents into `hashes` beside the folder; limit: bytes of tokens."""
+    def __init__(self, folder, token_type, hashes=None, limit=SHARD):
+        """hashes: the file that hashes of documents are written to, None for none; limit: bytes of tokens."""
         self.folder, self.type, self.limit = folder, numpy.dtype(token_type), limit // numpy.dtype(token_type).itemsize
-        self.hashes = os.path.join(os.path.dirname(folder), "hashes") if with_hashes else None
+        self.hashes = hashes
         self.shards, self.bits, self.files = [], numpy.zeros(0, numpy.uint8), {}
 
     def state(self):
@@ -30,7 +29,7 @@ class Store:
     def go_on(self, state):
         """Cuts the files to a state(), None for an empty one."""
         os.makedirs(self.folder, exist_ok=True)
-        self.shards = json.loads(json.dumps(state["shards"])) if state else []
+        self.shards = state["shards"] if state else []
         self.bits = numpy.array(state["bits"] if state else [], numpy.uint8)
         for name in os.listdir(self.folder):
             if os.path.splitext(name)[0] not in [shard["name"] for shard in self.shards]:
@@ -57,13 +56,13 @@ class Store:
             self.files["docs"].write(numpy.array([self.shards[-1]["tokens"]], OFFSET).tobytes())
             self.bits = self.bits[:0]
             for kind in ("tokens", "mask", "docs"):
-                close(self.files.pop(kind))
+                self.files.pop(kind).close()
 
     def close(self):
         """Completes all files."""
         self.end()
         for file in self.files.values():
-            close(file)
+            file.close()
         self.files = {}
 
     def drop(self):
@@ -119,12 +118,6 @@ def cut(path, size):
     return file
 
 
-def close(file):
-    file.flush()
-    os.fsync(file.fileno())
-    file.close()
-
-
 class Shards:
     """Reads the shards of a finished store. begins: the global index of each shard's first token, and the number of all."""
 
@@ -142,15 +135,18 @@ class Shards:
         each = [self.file(at, "docs", OFFSET)[:-1].astype(numpy.int64) + self.begins[at] for at in range(len(self.names))]
         return numpy.concatenate([*each, self.begins[-1:]])
 
+    def find(self, begin, end):
+        """(shard, begin, end) of a range that lies in one shard, within it."""
+        shard = int(numpy.searchsorted(self.begins, begin, "right")) - 1
+        return shard, int(begin - self.begins[shard]), int(end - self.begins[shard])
+
     def tokens(self, begin, end):
         """The tokens of a range that lies in one shard."""
-        shard = int(numpy.searchsorted(self.begins, begin, "right")) - 1
-        base = self.begins[shard]
-        return numpy.array(self.file(shard, "tokens", self.type)[begin - base:end - base])
+        shard, begin, end = self.find(begin, end)
+        return numpy.array(self.file(shard, "tokens", self.type)[begin:end])
 
     def mask(self, begin, end):
         """A 0 or 1 for each token of a range that lies in one shard: uint8."""
-        shard = int(numpy.searchsorted(self.begins, begin, "right")) - 1
-        begin, end = int(begin - self.begins[shard]), int(end - self.begins[shard])
+        shard, begin, end = self.find(begin, end)
         packed = self.file(shard, "mask", numpy.uint8)[begin >> 3:(end + 7) >> 3]
         return numpy.unpackbits(packed, bitorder="little")[begin & 7:(begin & 7) + end - begin]

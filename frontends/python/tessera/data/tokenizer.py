@@ -4,8 +4,10 @@ import hashlib
 import json
 import os
 import re
+import shutil
 
-from .errors import DataError, in_a_line, need
+from ..errors import in_a_line, need
+from .errors import DataError
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
          "chat_template.json", "config.json")
@@ -32,7 +34,7 @@ class Tokenizer:
         """template: a file; end: the word of --eos. Raises DataError."""
         self.folder, self.end_word = folder, end
         if not os.path.isdir(folder):
-            raise DataError(f"--model {folder} is no folder; it must be one with a tokenizer (tokenizer.json, "
+            raise DataError(f"--model {folder} is not a folder; it must be one with a tokenizer (tokenizer.json, "
                             "tokenizer_config.json)")
         transformers = libraries()
         try:
@@ -75,7 +77,7 @@ class Tokenizer:
         if word is None:
             return self.tokenizer.eos_token_id
         if word not in self.tokenizer.get_vocab():
-            raise DataError(f"--eos {word!r} is no token of {self.folder}")
+            raise DataError(f"--eos {word!r} is not a token of {self.folder}")
         return self.tokenizer.convert_tokens_to_ids(word)
 
     def needs_end(self):
@@ -120,7 +122,7 @@ class Tokenizer:
             raise DataError(f"{self.folder} has no chat template; --template FILE gives one")
         try:
             return self.tokenizer.get_chat_template(None, tools)
-        except ValueError as why:  # several templates, and none is the default
+        except ValueError as why:  # several templates without a default
             raise DataError(f"{self.folder}: {in_a_line(why)}; --template FILE gives one") from why
 
     def padding(self):
@@ -137,8 +139,7 @@ class Tokenizer:
         for name in self.files:
             path = os.path.join(folder, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(os.path.join(self.folder, name), "rb") as file, open(path, "wb") as copy:
-                copy.write(file.read())
+            shutil.copyfile(os.path.join(self.folder, name), path)
         if self.template is not None:
             with open(os.path.join(folder, TEMPLATE), "w", encoding="utf-8", newline="") as file:
                 file.write(self.template)

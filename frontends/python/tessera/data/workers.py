@@ -8,6 +8,7 @@ import os
 import signal
 
 from .errors import Stopped
+from .reading import Block
 
 TASK = 1 << 20  # bytes of text that a worker gets at a time, at least
 MOST = 256  # and blocks, at most
@@ -25,8 +26,9 @@ def start(made, parent):
         os._exit(1)
 
 
-def encode(blocks):
-    return [encoder(block) for block in blocks]
+def encode(task, made=None):
+    """The Encoded of each Block of a task, None for its other items. made: the Encoder, that of this worker by default."""
+    return [(made or encoder)(item) if isinstance(item, Block) else None for item in task]
 
 
 def tasks(items):
@@ -47,48 +49,43 @@ class Workers:
 
     def __init__(self, made, count):
         """made: the Encoder."""
-        self.made, self.count, self.pool = made, count, None
+        self.made, self.count, self.pool, self.processes = made, count, None, []
 
     def __enter__(self):
         if self.count > 1:
             context = multiprocessing.get_context("fork")
             self.pool = concurrent.futures.ProcessPoolExecutor(self.count, context, start, (self.made, os.getpid()))
+            others = multiprocessing.active_children()
             for begun in [self.pool.submit(os.getpid) for _ in range(self.count)]:
                 begun.result()
+            self.processes = [each for each in multiprocessing.active_children() if each not in others]
         return self
 
     def __exit__(self, kind, *_):
         if self.pool is None:
             return
         if kind is not None:  # nobody wants what they still do
-            for process in multiprocessing.active_children():
-                process.terminate()
+            for process in self.processes:
+                process.kill()  # Python may lose a SIGTERM that comes while a worker begins
         self.pool.shutdown(wait=kind is None, cancel_futures=True)
 
-    def map(self, items, is_block):
-        """Yields (item, its Encoded; None for an item that is no block) in order; few items are held at a time. Raises
-        DataError, Stopped."""
+    def map(self, items):
+        """Yields (item, its Encoded; None unless it is a Block) in order; few items are held at a time. Raises DataError, Stopped."""
         waiting = collections.deque()
         for task in tasks(items):
-            blocks = [item for item in task if is_block(item)]
             if self.pool is None:
-                yield from zip_results(task, map(self.made, blocks), is_block)
+                yield from ((item, *encode([item], self.made)) for item in task)
                 continue
-            waiting.append((task, self.pool.submit(encode, blocks) if blocks else None))
+            waiting.append((task, self.pool.submit(encode, task)))
             if len(waiting) > 2 * self.count:
-                yield from self.first(waiting, is_block)
+                yield from self.first(waiting)
         while waiting:
-            yield from self.first(waiting, is_block)
+            yield from self.first(waiting)
 
-    def first(self, waiting, is_block):
+    def first(self, waiting):
         task, future = waiting.popleft()
         try:
-            results = future.result() if future else []
+            results = future.result()
         except concurrent.futures.process.BrokenProcessPool as why:
             raise Stopped("a worker was ended from outside, maybe since memory ran out: then give fewer --workers") from why
-        yield from zip_results(task, iter(results), is_block)
-
-
-def zip_results(task, results, is_block):
-    for item in task:
-        yield item, next(results) if is_block(item) else None
+        yield from zip(task, results)
