@@ -77,6 +77,6 @@ install_torch() {  # folder, packages
   "$folder/bin/pip" install -q --upgrade "$@"
 }
 case "$mode" in
-  oracle) install_torch .venv-oracle torch numpy safetensors onnx onnxscript transformers peft ;;
+  oracle) install_torch .venv-oracle torch numpy safetensors onnx onnxscript transformers peft accelerate chess ;;
   oldest) install_torch .venv-oldest torch==2.6.0 numpy safetensors onnx onnxscript ;;
 esac

@@ -100,6 +100,79 @@ static Result<PlannedFile> planFile(const ModelFolderOptions &options, const std
   return file;
 }
 
+/// Whether a folder has a model's configuration and no weights in any form: it is trained from the beginning.
+static bool isWithoutWeights(const std::string &folder) {
+  std::error_code error;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".safetensors") || name == indexName || name.starts_with("pytorch_model"))
+      return false;
+  }
+  return !error && fs::exists(fs::path(folder) / "config.json", error);
+}
+
+/// The type that the weights of a configuration have; none if it does not say.
+static Result<std::optional<DataType>> typeOfConfiguration(const std::string &folder) {
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(folder + "/config.json"));
+  const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (const char *key : {"dtype", "torch_dtype"})
+    for (DataType dtype : {DataType::BF16, DataType::F16, DataType::F32, DataType::F64})
+      if (config.is_object() && config.value(key, nlohmann::json()) == torchName(dtype))
+        return std::optional(dtype);
+  return std::optional<DataType>();
+}
+
+/// Files for all tensors, of names and sizes that save_pretrained of transformers would give them.
+static Result<std::vector<PlannedFile>> planNewFiles(const ModelFolderOptions &options, const WeightMap &map,
+                                                     const ModelTensors &parameters) {
+  constexpr uint64_t most = 5'000'000'000; // bytes of a file with more than one tensor
+  TESSERA_ASSIGN_OR_RETURN(std::optional<DataType> dtype, typeOfConfiguration(options.like));
+  if (options.dtype)
+    dtype = options.dtype;
+  std::map<std::string, PlannedTensor> tensors;
+  for (const auto &[parameter, ofModel] : parameters)
+    for (const WeightPiece &piece : map.stored(parameter, ofModel.shape).pieces) {
+      PlannedTensor tensor;
+      tensor.name = piece.tensor;
+      tensor.dtype = dtype && isFloat(ofModel.dtype) ? *dtype : ofModel.dtype;
+      tensor.typeName = safetensorsName(*tensor.dtype);
+      tensor.shape = piece.shape;
+      tensor.bytes = static_cast<uint64_t>(checkedElements(piece.shape).value_or(0)) * elementBytes(*tensor.dtype);
+      tensors.emplace(tensor.name, tensor);
+    }
+  std::vector<PlannedFile> files;
+  uint64_t bytes = 0;
+  for (auto &[name, tensor] : tensors) {
+    if (files.empty() || bytes + tensor.bytes > most) {
+      files.emplace_back().metadata = {{"format", "pt"}};
+      bytes = 0;
+    }
+    bytes += tensor.bytes;
+    files.back().tensors.push_back(std::move(tensor));
+  }
+  for (size_t i = 0; i < files.size(); ++i)
+    files[i].name = files.size() == 1 ? std::string(singleName)
+                                      : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, files.size());
+  return files;
+}
+
+static Result<std::vector<PlannedFile>> planFiles(const ModelFolderOptions &options, const WeightMap &map,
+                                                  const ModelTensors &parameters, bool &isIndexed) {
+  if (isWithoutWeights(options.like)) {
+    TESSERA_ASSIGN_OR_RETURN(std::vector<PlannedFile> files, planNewFiles(options, map, parameters));
+    isIndexed = files.size() > 1;
+    return files;
+  }
+  TESSERA_ASSIGN_OR_RETURN(const ModelFiles found, findModelFiles(options.like));
+  isIndexed = found.size() > 1 || !found.begin()->second.empty();
+  std::vector<PlannedFile> files;
+  for (const auto &[name, tensors] : found) {
+    TESSERA_ASSIGN_OR_RETURN(PlannedFile file, planFile(options, name));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
 const std::vector<ModelFolderPlan::Place> &ModelFolderPlan::placesOf(const std::string &parameter) const {
   static const std::vector<Place> none;
   const auto found = places.find(parameter);
@@ -111,15 +184,12 @@ Result<ModelFolderPlan> ModelFolderPlan::make(const ModelFolderOptions &options,
   if (!map.refused().empty())
     return TESSERA_ERROR(Unsupported, "the program does not know the names of Hugging Face's files: " + map.refused());
   ModelFolderPlan plan;
-  TESSERA_ASSIGN_OR_RETURN(ModelFiles found, findModelFiles(options.like));
-  plan.isIndexed = found.size() > 1 || !found.begin()->second.empty();
+  TESSERA_ASSIGN_OR_RETURN(plan.planned, planFiles(options, map, parameters, plan.isIndexed));
   std::map<std::string, std::pair<size_t, size_t>> where; // of a tensor: its file, and its place in it
-  for (const auto &[name, tensors] : found) {
-    TESSERA_ASSIGN_OR_RETURN(PlannedFile file, planFile(options, name));
-    for (size_t i = 0; i < file.tensors.size(); ++i)
-      where.emplace(file.tensors[i].name, std::pair(plan.planned.size(), i));
-    layOut(file);
-    plan.planned.push_back(std::move(file));
+  for (size_t file = 0; file < plan.planned.size(); ++file) {
+    for (size_t i = 0; i < plan.planned[file].tensors.size(); ++i)
+      where.emplace(plan.planned[file].tensors[i].name, std::pair(file, i));
+    layOut(plan.planned[file]);
   }
   auto find = [&](const std::string &tensor) {
     for (const std::string &name : map.spellings(tensor))

@@ -45,9 +45,13 @@ struct PlannedFile {
   uint64_t bytes = 0;
 };
 
+/// "bfloat16": as PyTorch and config.json call it.
+std::string torchName(DataType dtype);
+
 struct ModelFolderOptions {
   std::string folder; ///< Is made, and must not exist.
-  std::string like;   ///< The folder whose files it has.
+  /// The folder whose files it has; one with a config.json and no weights has none, and files are made for all tensors.
+  std::string like;
   /// Of floats, instead of the types in `like`.
   std::optional<DataType> dtype = {};
   Peers peers = {};

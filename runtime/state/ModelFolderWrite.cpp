@@ -222,8 +222,7 @@ static Status writeIndex(const ModelFolderPlan &plan, const std::string &folder)
   return writeFileAtomically(folder + "/model.safetensors.index.json", index.dump(2) + "\n");
 }
 
-/// "bfloat16": as PyTorch and config.json call it.
-static std::string torchName(DataType dtype) {
+std::string torchName(DataType dtype) {
   return dtype == DataType::BF16  ? "bfloat16"
          : dtype == DataType::F16 ? "float16"
          : dtype == DataType::F64 ? "float64"

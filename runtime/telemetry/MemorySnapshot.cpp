@@ -57,11 +57,26 @@ Status MemorySnapshot::write(const std::string &path, const artifact::Package &p
     time = std::max(time, end);
     addPoint(begins.rbegin()->first);
   }
+  Json arenas = Json::array(), slots = Json::array();
+  for (const artifact::Arena *arena : *package.arenas())
+    arenas.push_back({{"kind", std::string(toString(arena->kind()))}, {"bytes", arena->bytes()}});
+  for (size_t i = 0; program.slots() && i < program.slots()->size(); ++i) {
+    const artifact::Slot &slot = *program.slots()->Get(i);
+    slots.push_back({{"name", slot.name() ? slot.name()->str() : ""},
+                     {"class", std::string(toString(slot.memory_class()))},
+                     {"arena", slot.arena()},
+                     {"offset", slot.offset()},
+                     {"bytes", slot.bytes()},
+                     {"first_instruction", slot.first_instruction()},
+                     {"last_instruction", slot.last_instruction()}});
+  }
   Json json = {{"rank", rank},
                {"step", step},
                {"reserved", reservedBytes},
                {"planned", plan.arenaBytes},
                {"peak", plan.peakBytes},
+               {"arenas", std::move(arenas)},
+               {"slots", std::move(slots)},
                {"points", std::move(points)}};
   return writeFileAtomically(path, json.dump() + "\n");
 }

@@ -174,10 +174,28 @@ class Compare(ToolTest):
         self.assertIn(f'<tr class="best"><td>{name}</td>', page)
         self.assertEqual(page.count('<tr class="large">'), len(large))
 
+    def test_lengths_and_what_is_said_of_strategies(self):
+        """Lengths are an axis; a sentence has the ratios of all pairs that differ in the strategy only."""
+        said = self.succeed("tessera-compare", os.path.join(ROOT, "tools", "demo", "gpt.pt2"), "--strategies", "zero2,zero3", "--seq", "32,64",
+                            "--batch-sizes", "4", "--ranks", "2", "--plan-only", "--target", "h100x8", "--out", "lengths")
+        rows = self.rows("lengths")
+        self.assertEqual([(row["strategy"], row["sequence"]) for row in rows],
+                         [("zero2", "32"), ("zero2", "64"), ("zero3", "32"), ("zero3", "64")])
+        self.assertIn("zero3 s64 b4 a1", said)
+        parts = []
+        for column, of in (("memory_reserved", "memory of a rank"), ("communication_bytes", "bytes sent"), ("tokens_per_second", "tokens/s")):
+            ratios = [f"{float(zero3[column]) / float(zero2[column]):.2f}" for zero2, zero3 in zip(rows[:2], rows[2:])]
+            low, high = sorted(ratios, key=float)
+            parts.append(f"{low if low == high else f'{low} to {high}'} of the {of}")
+        sentence = f"zero3 has {', '.join(parts)} of zero2 (2 pairs)."
+        self.assertIn(sentence, said)
+        self.assertRegex(said, r"Of a step: .* exposed communication, 0\.0% data, 0\.0% host\. Utilisation: \S+% to \S+%\.")
+        self.assertIn(sentence, self.check_files("lengths", CHARTS))
+
     def test_the_commands_of_the_docs(self):
         """Every command that the README and the page show is one that the tool takes, sizes of the model included."""
         open_sizes = os.path.join(ROOT, "tools", "demo", "gpt.pt2")
-        for name in ("README.md", os.path.join("docs", "tessera-compare.md")):
+        for name in ("README.md", os.path.join("docs", "tessera-compare.md"), os.path.join("docs", "guides", "zero2-zero3.md")):
             with open(os.path.join(ROOT, name)) as file:
                 commands = re.findall(r"^(?:\$ )?tessera-compare ((?:.*\\\n)*.*--.*)$", file.read(), re.MULTILINE)
             self.assertTrue(commands, name)

@@ -4,6 +4,7 @@ import os
 import re
 
 from harness import ROOT, ToolTest
+from shown import missing
 
 # What another machine, or another build, says otherwise.
 OF_BUILD = re.compile(r"^  (producer|target|kernels|fingerprint|embedded IR) ")
@@ -16,11 +17,6 @@ def examples():
     return {command: text.splitlines() for command, text in blocks}
 
 
-def comparable(line):
-    """A line without the width of columns."""
-    return " ".join(line.split())
-
-
 class Readme(ToolTest):
     begins_by_rule = False
 
@@ -29,12 +25,9 @@ class Readme(ToolTest):
         return [os.path.join(ROOT, word) if word.startswith("tools/") else word for word in command.replace("\\\n", " ").split()]
 
     def assert_shown(self, lines, printed):
-        """Each line that README shows is printed; what ends in an ellipsis, as far as that."""
-        found = [comparable(line) for line in printed.splitlines()]
-        for line in map(comparable, (line for line in lines if line != "…" and not OF_BUILD.match(line))):
-            beginning = line[:-1] if line.endswith("…") else None
-            self.assertTrue(any(other.startswith(beginning) if beginning else other == line for other in found),
-                            f"README shows '{line}', which is not printed:\n{printed}")
+        """Each line that README shows is printed."""
+        line = missing([line for line in lines if not OF_BUILD.match(line)], printed)
+        self.assertIsNone(line, f"README shows '{line}', which is not printed:\n{printed}")
 
     def test_examples(self):
         with open(os.path.join(ROOT, "README.md")) as file:

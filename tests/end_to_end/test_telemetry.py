@@ -2,6 +2,8 @@
 
 import json
 import os
+import pickle
+import pickletools
 import subprocess
 import sys
 import unittest
@@ -9,6 +11,10 @@ import unittest
 from harness import ROOT, Golden, ToolTest
 
 TENSORBOARD = os.path.join(ROOT, ".venv-tests", "bin", "python")  # made by tools/setup.sh
+# What the viewer reads of pickles (torch/utils/viz/MemoryViz.js of PyTorch).
+READ_BY_VIEWER = set("""APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE FRAME
+LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP TUPLE TUPLE1 TUPLE2
+TUPLE3""".split())
 READ_EVENTS = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -27,9 +33,13 @@ class Telemetry(ToolTest):
         self.flags = ["a.tessera", "--data", golden.data, "--threads", 1, "--out", "run"]
 
     def test_memory_of_stages_and_times(self):
-        self.succeed("tessera-run", *self.flags, "--steps", 3)
+        said = self.succeed("tessera-run", *self.flags, "--steps", 3, "--log", "memory")
         with open(self.path("run", "metrics.jsonl")) as file:
             records = [json.loads(line) for line in file]
+        for stage in ("after data creation", "after model creation", "after warm-up"):
+            for rank in range(2):
+                self.assertRegex(said, rf"\[rank {rank}\] memory {stage}: allocated \S+ \S+, max allocated \S+ \S+, "
+                                       r"reserved \S+ \S+, rss \S+ \S+\n")
         stages = [record for record in records if "stage" in record]
         self.assertEqual([stage["stage"] for stage in stages],
                          ["after data creation", "after model creation", "after warm-up"])
@@ -68,6 +78,35 @@ class Telemetry(ToolTest):
         self.assertEqual(done.returncode, 0, done.stdout)
         with open(self.path("run", "memory.png"), "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_snapshot_for_pytorchs_viewer(self):
+        """Its events bring the bytes of the plan, from what was there before the step to what is there after it."""
+        self.succeed("tessera-run", *self.flags, "--steps", 2, "--memory-snapshot")
+        subprocess.run([sys.executable, os.path.join(ROOT, "tools", "plot-memory.py"), self.path("run"), "--viewer"], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(self.path("run", "memory.json")) as file:
+            plan = json.load(file)
+        with open(self.path("run", "memory.pickle"), "rb") as file:
+            data = file.read()
+        snapshot = pickle.loads(data)
+        self.assertLessEqual({code.name for code, *_ in pickletools.genops(data)}, READ_BY_VIEWER)
+        self.assertEqual(sum(segment["total_size"] for segment in snapshot["segments"]), plan["planned"])
+        events = snapshot["device_traces"][0]
+        self.assertEqual([event["time_us"] for event in events], sorted(event["time_us"] for event in events))
+        live = {block["address"]: block["size"] for segment in snapshot["segments"] for block in segment["blocks"]
+                if block["state"] == "active_allocated"}
+        self.assertEqual(sum(live.values()), plan["points"][-1]["allocated"])
+        most = sum(live.values())
+        for event in reversed(events):
+            if event["action"] == "alloc":
+                self.assertEqual(live.pop(event["addr"]), event["size"])
+            elif event["action"] == "free_completed":
+                self.assertNotIn(event["addr"], live)
+                live[event["addr"]] = event["size"]
+            most = max(most, sum(live.values()))
+        self.assertEqual(sum(live.values()), plan["points"][0]["allocated"])
+        self.assertEqual(most, plan["peak"])
+        self.assertTrue(all(event["frames"][0]["name"] for event in events))
 
     @unittest.skipUnless(os.path.exists(TENSORBOARD), "tools/setup.sh could not install tensorboard from PyPI")
     def test_tensorboard_reads_its_events(self):

@@ -8,13 +8,16 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen first)
 
-from configurations import CHOICES, short_name  # noqa: E402
+from configurations import CHOICES  # noqa: E402
 from page import unit_of  # noqa: E402
 
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4b5563")
 STYLES = ("o-", "s--", "^:", "d-.")
 PARTS = (("compute_seconds", "compute", "#2563eb"), ("exposed_communication_seconds", "exposed communication", "#dc2626"),
          ("data_wait_seconds", "data", "#d97706"), ("host_seconds", "host", "#9ca3af"))
+# What lines are drawn over: the first of these that varies.
+SIZES = (("sequence", "tokens of a sample"), ("batch", "batch size (samples of one micro-batch over all ranks)"),
+         ("accumulate", "micro-batches of a step"))
 CLASSES = ("parameters", "gradients", "optimizer", "activations", "communication", "workspace", "inputs")
 WIDTH, HEIGHT = 6.3, 8.4  # inches of A4 and of Letter within their margins
 COLUMNS, MOST_PANELS = 4, 24  # of a figure of small panels
@@ -37,26 +40,37 @@ def distinct(values):
     return list(dict.fromkeys(values))
 
 
+def varies(records, column):
+    return len({record[column] for record in records}) > 1
+
+
 def add_legend(figure, columns, *entries):
     """Below the figure, where it hides nothing; files are cut to what is drawn."""
     figure.legend(*entries, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 0), ncol=columns)
 
 
-def by_batch(records, values, ylabel, limit=None):
-    """A line over batch sizes for each combination of choices (colour) and accumulation (style); `limit` is drawn across."""
+def by_size(records, values, ylabel, limit=None):
+    """A line over sequence lengths, or batch sizes if there is one length, for each combination of choices (colour) and of the
+    other sizes (style); `limit` is drawn across."""
     figure, axes = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
-    choices, accumulations = distinct(map(chosen, records)), sorted({record["accumulate"] for record in records})
+    over, *others = [column for column, _ in SIZES if varies(records, column)] or ["batch"]
+    choices, sizes = distinct(map(chosen, records)), distinct(tuple(record[column] for column in others) for record in records)
     for choice in choices:
-        for accumulate in accumulations:
-            line = sorted((r for r in records if (chosen(r), r["accumulate"]) == (choice, accumulate)), key=lambda r: r["batch"])
-            label = name_of(choice) + (f", accumulate {accumulate}" if len(accumulations) > 1 else "")
+        for size in sizes:
+            line = sorted((r for r in records if (chosen(r), tuple(r[column] for column in others)) == (choice, size)),
+                          key=lambda r: r[over])
+            label = ", ".join([name_of(choice), *(f"{column} {number}" for column, number in zip(others, size))])
             if line:
-                axes.plot([r["batch"] for r in line], [values(r) for r in line], STYLES[accumulations.index(accumulate) % len(STYLES)],
+                axes.plot([r[over] for r in line], [values(r) for r in line], STYLES[sizes.index(size) % len(STYLES)],
                           color=COLOURS[choices.index(choice) % len(COLOURS)], markersize=4, linewidth=1.2, label=label)
     if limit is not None:
         axes.axhline(limit[0], color="black", linewidth=1, linestyle=(0, (6, 2)), label=limit[1])
-    axes.set_xticks(sorted({record["batch"] for record in records}))
-    axes.set_xlabel("batch size (samples of one micro-batch over all ranks)")
+    ticks = sorted({record[over] for record in records})
+    if over == "sequence" and ticks[-1] >= 8 * ticks[0]:
+        axes.set_xscale("log", base=2)
+        axes.minorticks_off()
+    axes.set_xticks(ticks, [f"{tick // 1024} Ki" if tick >= 8192 and tick % 1024 == 0 else str(tick) for tick in ticks])
+    axes.set_xlabel(dict(SIZES)[over])
     axes.set_ylabel(ylabel)
     axes.set_ylim(bottom=0)
     add_legend(figure, 2)
@@ -68,7 +82,7 @@ def memory(records):
     device, top = records[0]["device_memory"], max(record["memory_reserved"] for record in records)
     # A limit far above everything would flatten what there is to see; the caption has it.
     limit = (device / size, "memory of the device") if top > device / 8 else None
-    return by_batch(records, lambda r: (r["memory_reserved"] + r["memory_libraries"]) / size, f"{unit} of one rank", limit)
+    return by_size(records, lambda r: (r["memory_reserved"] + r["memory_libraries"]) / size, f"{unit} of one rank", limit)
 
 
 def stacked(records, parts):
@@ -78,7 +92,7 @@ def stacked(records, parts):
         lengths = [1e3 * (record[column] or 0.0) for record in records]
         axes.barh(positions, lengths, left=left, label=name, color=colour, height=0.7)
         left = [a + b for a, b in zip(left, lengths)]
-    axes.set_yticks(list(positions), list(map(short_name, records)), fontsize=max(3, min(7, 300 / len(records))))
+    axes.set_yticks(list(positions), [record["configuration"] for record in records], fontsize=max(3, min(7, 300 / len(records))))
     axes.invert_yaxis()
     axes.set_xlabel("milliseconds per step")
     add_legend(figure, len(parts))
@@ -97,23 +111,29 @@ def panels(count, share=True):
 
 
 def heat_map(records):
-    choices = distinct(map(chosen, records))[:MOST_PANELS]
-    batches, accumulations = sorted({r["batch"] for r in records}), sorted({r["accumulate"] for r in records})
-    figure, grid = panels(len(choices))
+    row = "sequence" if varies(records, "sequence") else "accumulate"
+    split = row == "sequence" and varies(records, "accumulate")  # then each accumulation has panels of its own
+
+    def panel_of(record):
+        return name_of(chosen(record)) + (f", accumulate {record['accumulate']}" if split else "")
+
+    shown = distinct(map(panel_of, records))[:MOST_PANELS]
+    batches, rows = sorted({r["batch"] for r in records}), sorted({r[row] for r in records})
+    figure, grid = panels(len(shown))
     top = max(100 * record["utilisation"] for record in records)
-    for panel, choice in zip(grid, choices):
-        cells = {(r["accumulate"], r["batch"]): 100 * r["utilisation"] for r in records if chosen(r) == choice}
-        table = [[cells.get((accumulate, batch), float("nan")) for batch in batches] for accumulate in accumulations]
+    for panel, title in zip(grid, shown):
+        cells = {(r[row], r["batch"]): 100 * r["utilisation"] for r in records if panel_of(r) == title}
+        table = [[cells.get((number, batch), float("nan")) for batch in batches] for number in rows]
         image = panel.imshow(table, cmap="viridis", vmin=0, vmax=top or 1, aspect="auto", origin="lower")
-        for (accumulate, batch), value in cells.items():
-            panel.text(batches.index(batch), accumulations.index(accumulate), f"{value:.1f}", ha="center", va="center", fontsize=7,
+        for (number, batch), value in cells.items():
+            panel.text(batches.index(batch), rows.index(number), f"{value:.1f}", ha="center", va="center", fontsize=7,
                        color="black" if value > 0.6 * top else "white")
         panel.set_xticks(range(len(batches)), batches)
-        panel.set_yticks(range(len(accumulations)), accumulations)
-        panel.set_title(name_of(choice), fontsize=7)
+        panel.set_yticks(range(len(rows)), rows)
+        panel.set_title(title, fontsize=7)
         panel.grid(False)
     figure.supxlabel("batch size", fontsize=8)
-    figure.supylabel("accumulation", fontsize=8)
+    figure.supylabel(row, fontsize=8)
     figure.colorbar(image, ax=grid, label="utilisation, %")
     return figure
 
@@ -134,7 +154,7 @@ def memory_over_step(records, raws):
         areas = panel.stackplot([point["instruction"] for point in points],
                                 [[point["by_class"][name] / size for point in points] for name in CLASSES], colors=COLOURS, step="post")
         line = panel.axhline((planned["reserved_per_rank"] + planned["host_per_rank"]) / size, color="black", linewidth=1, linestyle="--")
-        panel.set_title(short_name(record), fontsize=7)
+        panel.set_title(record["configuration"], fontsize=7)
     figure.supxlabel("instruction of the step", fontsize=8)
     figure.supylabel(f"{unit} of one rank", fontsize=8)
     add_legend(figure, 4, [*areas, line], [*CLASSES, "reserved, with the host's"])
@@ -150,7 +170,7 @@ def memory_over_run(records, raws):
     for panel, (record, raw) in zip(grid, shown):
         panel.plot([step["step"] for step in raw["steps"]], [step["memory"]["rss"] / size for step in raw["steps"]], color=COLOURS[0],
                    linewidth=1)
-        panel.set_title(short_name(record), fontsize=7)
+        panel.set_title(record["configuration"], fontsize=7)
     figure.supxlabel("step", fontsize=8)
     figure.supylabel(f"{unit} of the process (resident)", fontsize=8)
     return figure
@@ -161,16 +181,16 @@ def draw(records, raws, folder, is_plan):
     how = "predicted" if is_plan else "measured"
     device = f"{records[0]['device_memory'] / 2**30:.1f} GiB"
     charts = [
-        ("tokens-per-second", f"Tokens per second by batch size, {how}",
-         lambda: by_batch(records, lambda r: r["tokens_per_second"], "tokens per second, all ranks")),
-        ("flops-per-second", f"FLOP of the model per second by batch size, {how}",
-         lambda: by_batch(records, lambda r: r["flops_per_second"] / 1e12, "TFLOP/s, all ranks")),
-        ("memory", "Memory that one rank takes of its device, by batch size; planned, which is what is allocated, with an estimate for "
+        ("tokens-per-second", f"Tokens per second by size, {how}",
+         lambda: by_size(records, lambda r: r["tokens_per_second"], "tokens per second, all ranks")),
+        ("flops-per-second", f"FLOP of the model per second by size, {how}",
+         lambda: by_size(records, lambda r: r["flops_per_second"] / 1e12, "TFLOP/s, all ranks")),
+        ("memory", "Memory that one rank takes of its device, by size; planned, which is what is allocated, with an estimate for "
                    f"libraries of GPUs. A device has {device}", lambda: memory(records)),
         ("communication", f"Communication of one step, {how}: exposed (computation waits for it) and hidden (beside computation)",
          lambda: stacked(records, (("exposed_communication_seconds", "exposed", "#dc2626"),
                                    ("hidden_communication_seconds", "hidden", "#059669")))),
-        ("utilisation", f"Utilisation over batch and accumulation, {how}, in percent of the target's peak", lambda: heat_map(records)),
+        ("utilisation", f"Utilisation over batch and sequence or accumulation, {how}, in percent of the target's peak", lambda: heat_map(records)),
         ("step-time", f"Where a step's time goes, {how}", lambda: stacked(records, PARTS)),
         ("memory-over-step", "Memory within a step by class, planned; of each combination the configuration that needs most",
          lambda: memory_over_step(records, raws))]

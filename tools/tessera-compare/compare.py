@@ -8,6 +8,7 @@ import shlex
 import sys
 
 import configurations
+import findings
 import page
 import runs
 
@@ -73,8 +74,9 @@ def main(arguments):
         return 1
     drawn = charts.draw(*zip(*worked), options.out, options.plan_only)
     title = f"{os.path.basename(options.model)}: {len(points)} configurations"
-    page.write(os.path.join(options.out, "index.html"), title, facts(options), records, options.out, drawn)
-    say(f"\n{page.terminal(records)}\n\n{page.verdict(records)}")
+    found = [page.verdict(records), *findings.sentences(records)]
+    page.write(os.path.join(options.out, "index.html"), title, [facts(options), *found], records, options.out, drawn)
+    say("\n".join(["", page.terminal(records), "", *found]))
     failed = len(records) - len(worked)
     say(f"\n{len(worked)} of {len(records)} configurations worked; see {os.path.join(options.out, 'index.html')}")
     return 1 if failed else 0

@@ -15,8 +15,9 @@ CHOICES = (("strategy", "strategy"), ("precision", "precision"), ("remat", "poli
 class Configuration:
     """One point of the grid. What was not asked for is None, and left to tessera-compile."""
 
-    def __init__(self, batch, accumulate, **choices):
-        self.batch, self.accumulate, self.choices = batch, accumulate, choices
+    def __init__(self, sequence, batch, accumulate, **choices):
+        self.sequence, self.batch, self.accumulate, self.choices = sequence, batch, accumulate, choices
+        self.sizes = [f"b{batch}", f"a{accumulate}"]  # as names have them; grid() puts lengths before, if there are several
 
     @property
     def chosen(self):
@@ -25,22 +26,22 @@ class Configuration:
 
     @property
     def flags(self):
-        return [word for column, value in self.chosen for word in ("--" + column, value)]
+        return [*(word for column, value in self.chosen for word in ("--" + column, value)), *size_flags(self.sequence)]
 
     @property
     def name(self):
-        return "-".join([*(value.replace("/", "_") for _, value in self.chosen), f"b{self.batch}", f"a{self.accumulate}"])
+        return "-".join([*(value.replace("/", "_") for _, value in self.chosen), *self.sizes])
+
+    @property
+    def short_name(self):
+        """How tables and charts call it."""
+        return " ".join([*(value for _, value in self.chosen), *self.sizes])
 
     @property
     def label(self):
         return ", ".join([*(value if column == "strategy" else f"{column} {value}" for column, value in self.chosen),
-                          f"batch {self.batch}", f"accumulate {self.accumulate}"])
-
-
-def short_name(record):
-    """How tables and charts call a configuration."""
-    chosen = [record[column] for column, _ in CHOICES if record[column]]
-    return " ".join([*chosen, f"b{record['batch']}", f"a{record['accumulate']}"])
+                          *([f"sequence {self.sequence}"] if len(self.sizes) > 2 else []), f"batch {self.batch}",
+                          f"accumulate {self.accumulate}"])
 
 
 def positive(text):
@@ -78,8 +79,8 @@ def mesh(text):
 def parser():
     result = argparse.ArgumentParser(
         prog="tessera-compare", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Compiles and runs a model under every combination of strategy, precision, recomputation, attention, batch size "
-                    "and accumulation, and shows throughput, memory, communication and utilisation side by side.",
+        description="Compiles and runs a model under every combination of strategy, precision, recomputation, attention, sequence "
+                    "length, batch size and accumulation, and shows throughput, memory, communication and utilisation side by side.",
         epilog="Examples:\n"
                "  tessera-compare model.onnx --strategies ddp,zero3 --batch-sizes 2,4,8 --accumulate 1,2,4 --ranks 2 \\\n"
                "      --seq 256 --steps 50 --data text/ --out results/\n"
@@ -97,7 +98,8 @@ def parser():
                         help="micro-batches per step (default: 1)")
     result.add_argument("--ranks", type=positive, help="ranks, on one axis that state is split over (default: 1)")
     result.add_argument("--mesh", type=mesh, metavar="AXES", help="instead of --ranks: <axis>=<n>[,…] as tessera-compile takes it")
-    result.add_argument("--seq", type=positive, help="tokens of one sample, if the model leaves it open")
+    result.add_argument("--seq", type=numbers, default=[None], metavar="LIST",
+                        help="tokens of one sample, if the model leaves it open")
     result.add_argument("--steps", type=positive, default=20, help="steps of each run (default: 20)")
     result.add_argument("--warmup", type=int, help="first steps that do not count (default: a tenth, at least one if there "
                                                    "are two)")
@@ -127,11 +129,11 @@ def check_with_compiler(result, options):
         for value in getattr(options, column):
             if value is not None:
                 check("--" + column, value, "--print-pipelines")
-    check("--batch", str(options.batch_sizes[0]), *size_flags(options), "--compile-to=import", *options.compile_flags)
+    check("--batch", str(options.batch_sizes[0]), *size_flags(options.seq[0]), "--compile-to=import", *options.compile_flags)
 
 
-def size_flags(options):
-    return ["--seq", str(options.seq)] if options.seq else []
+def size_flags(sequence):
+    return ["--seq", str(sequence)] if sequence else []
 
 
 def mesh_text(axes):
@@ -151,6 +153,9 @@ def parse(arguments):
     options = result.parse_args(arguments)
     if options.ranks and options.mesh:
         result.error("argument --mesh: not allowed with argument --ranks")
+    for batch in options.batch_sizes:
+        if batch % (options.ranks or 1):
+            result.error(f"argument --batch-sizes: {batch} does not divide by {options.ranks} ranks")
     options.mesh = options.mesh or {"ranks:data": options.ranks or 1}
     options.ranks = 1
     for size in options.mesh.values():
@@ -164,9 +169,6 @@ def parse(arguments):
         result.error("argument --data: needed to run; --plan-only predicts without")
     elif not os.path.exists(options.data):
         result.error(f"argument --data: no file or folder '{options.data}'")
-    for batch in options.batch_sizes:
-        if batch % options.ranks:
-            result.error(f"argument --batch-sizes: {batch} does not divide by {options.ranks} ranks")
     if options.warmup is None:
         options.warmup = max(1, options.steps // 10) if options.steps > 1 else 0
     if not 0 <= options.warmup < options.steps:
@@ -183,6 +185,9 @@ def parse(arguments):
 
 
 def grid(options):
-    points = itertools.product(*(getattr(options, column) for column, _ in CHOICES), options.batch_sizes, options.accumulate)
-    return [Configuration(batch, accumulate, **{column: value for (column, _), value in zip(CHOICES, chosen)})
-            for *chosen, batch, accumulate in points]
+    points = itertools.product(*(getattr(options, column) for column, _ in CHOICES), options.seq, options.batch_sizes, options.accumulate)
+    found = [Configuration(*sizes, **{column: value for (column, _), value in zip(CHOICES, chosen)})
+             for *chosen, sizes in ((*point[:-3], point[-3:]) for point in points)]
+    for configuration in found if len(options.seq) > 1 else []:
+        configuration.sizes.insert(0, f"s{configuration.sequence}")
+    return found

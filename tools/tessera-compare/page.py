@@ -4,8 +4,6 @@ import base64
 import html
 import os
 
-from configurations import short_name
-
 STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#111}
 h1{margin-bottom:0}table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{padding:4px 9px;text-align:right;
 border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}.best{background:#ecfdf5;font-weight:600}
@@ -58,17 +56,17 @@ def verdict(records):
     limit = f"a device has {device / 2**30:.1f} GiB"
     text = f"{large} of {len(worked)} need more memory than there is: {limit}" if large else f"All fit: {limit}"
     best = best_of(records)
-    return text + (f". Most tokens per second of those that fit: {short_name(best)}." if best else ". None fits.")
+    return text + (f". Most tokens per second of those that fit: {best['configuration']}." if best else ". None fits.")
 
 
 def terminal(records):
     shown = columns(records)
     rows = [["configuration", *(heading for heading, _, _ in shown)]]
-    rows += [[short_name(record), *cells(record, shown)] for record in records if record["status"] == "ok"]
+    rows += [[record["configuration"], *cells(record, shown)] for record in records if record["status"] == "ok"]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths)))
              for row in rows]
-    lines += [f"{short_name(record)}: failed: {record['error']}" for record in records if record["status"] != "ok"]
+    lines += [f"{record['configuration']}: failed: {record['error']}" for record in records if record["status"] != "ok"]
     return "\n".join(lines)
 
 
@@ -76,7 +74,7 @@ def table(records):
     best, shown = best_of(records), columns(records)
     rows = ["<tr><th>configuration</th>" + "".join(f"<th>{html.escape(h)}</th>" for h, _, _ in shown) + "</tr>"]
     for record in records:
-        name = html.escape(short_name(record))
+        name = html.escape(record["configuration"])
         if record["status"] == "ok":
             mark = ' class="best"' if record is best else ' class="large"' if record["fits"] == "no" else ""
             rows.append(f"<tr{mark}><td>{name}</td>" + "".join(f"<td>{c}</td>" for c in cells(record, shown)) + "</tr>")
@@ -85,7 +83,7 @@ def table(records):
     return "<table>" + "\n".join(rows) + "</table>"
 
 
-def write(path, title, facts, records, folder, charts):
+def write(path, title, paragraphs, records, folder, charts):
     figures = []
     for file_name, caption in charts:
         with open(os.path.join(folder, file_name + ".png"), "rb") as file:
@@ -94,6 +92,6 @@ def write(path, title, facts, records, folder, charts):
                        f"<figcaption>{html.escape(caption)}</figcaption></figure>")
     with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-                   f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n<p>{html.escape(facts)}</p>\n"
-                   f"<p>{html.escape(verdict(records))}</p>\n"
-                   f"{table(records)}\n" + "\n".join(figures) + "\n</body></html>\n")
+                   f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n"
+                   + "".join(f"<p>{html.escape(text)}</p>\n" for text in paragraphs)
+                   + f"{table(records)}\n" + "\n".join(figures) + "\n</body></html>\n")

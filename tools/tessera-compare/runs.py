@@ -5,13 +5,13 @@ import os
 import statistics
 import subprocess
 
-from configurations import CHOICES, mesh_text, size_flags
+from configurations import CHOICES, mesh_text
 
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute")
 
 # The columns of the CSV, in order. Seconds are of one step; bytes are of one rank.
 COLUMNS = (
-    *(column for column, _ in CHOICES), "batch", "accumulate", "ranks", "status", "fits", "tokens_per_second",
+    "configuration", *(column for column, _ in CHOICES), "sequence", "batch", "accumulate", "ranks", "status", "fits", "tokens_per_second",
     "flops_per_second", "step_seconds", "compute_seconds",
     "exposed_communication_seconds", "hidden_communication_seconds", "data_wait_seconds", "host_seconds", "utilisation",
     "memory_reserved", "memory_libraries", "memory_host", "memory_peak", "device_memory", "rss_peak",
@@ -44,7 +44,7 @@ def compile_one(options, configuration, folder):
     mesh = mesh_text(options.mesh)
     command = [os.path.join(options.tools, "tessera-compile"), options.model, *configuration.flags,
                "--batch", str(configuration.batch), "--accumulate", str(configuration.accumulate), "--mesh", mesh,
-               f"--report={report}", "--target", options.target, *size_flags(options), *options.compile_flags]
+               f"--report={report}", "--target", options.target, *options.compile_flags]
     if not options.plan_only:
         command += ["-o", os.path.join(folder, "step.tessera")]
     call(command, options.timeout, os.path.join(folder, "log.txt"))
@@ -152,8 +152,8 @@ def measure(options, configuration):
     folder = os.path.join(options.out, "runs", configuration.name)
     os.makedirs(folder)
     record = dict.fromkeys(COLUMNS)
-    record.update(configuration.choices, batch=configuration.batch, accumulate=configuration.accumulate,
-                  ranks=options.ranks, status="ok")
+    record.update(configuration.choices, configuration=configuration.short_name, sequence=configuration.sequence, batch=configuration.batch,
+                  accumulate=configuration.accumulate, ranks=options.ranks, status="ok")
     raw = {"configuration": configuration.name}
     try:
         report = raw["report"] = compile_one(options, configuration, folder)

@@ -110,7 +110,7 @@ TEST_F(ModelFolder, ParametersAreAssembledOnAnyRanks) {
   }
 }
 
-/// And of a tensor that is turned, whose elements lie everywhere, one whole copy at a time.
+/// Of a transposed tensor, whose elements lie everywhere, it reads the whole once.
 TEST_F(ModelFolder, EachRankReadsWhatItHolds) {
   constexpr int64_t long_ = 512, wide = 256;
   const FakeState::Parameter plain{"net.plain", {long_, wide}, {}}, more{"net.more", {long_, wide}, {}},
@@ -272,6 +272,36 @@ TEST_F(ModelFolder, AnotherType) {
   ASSERT_STATUS_OK(load(again, options.folder, mapOf(), {.unread = {"rotary"}}));
   EXPECT_EQ(again.gather("net.head"), std::vector<float>({300, 300, 302, 304, 304, 304, 306, 308, 308, 308}));
   EXPECT_NE(test::readFile(options.folder + "/config.json").find(R"("dtype": "bfloat16")"), std::string::npos);
+}
+
+TEST_F(ModelFolder, OfATrainingFromTheBeginning) {
+  FakeState state({{experts, table, bias}}, 2), again({{experts, table, bias}}, 1);
+  ASSERT_STATUS_OK(load(state, like(), mapOf(), {.unread = {"rotary"}}));
+  for (const char *name : {"model-1.safetensors", "model-2.safetensors", "model.safetensors.index.json"})
+    fs::remove(like() + "/" + name);
+  for (DataType dtype : {DataType::F32, DataType::BF16}) {
+    test::writeFile(like() + "/config.json", dtype == DataType::F32 ? "{}" : R"({"dtype": "bfloat16"})");
+    const ModelFolderOptions options{.folder = scratch.path(safetensorsName(dtype).data()), .like = like()};
+    auto plan = ModelFolderPlan::make(options, mapOf(), shapes());
+    ASSERT_STATUS_OK(plan.status());
+    ASSERT_STATUS_OK(writeModelFolder(options, *plan, state.ranks, StateRole::Parameter));
+    EXPECT_FALSE(fs::exists(options.folder + "/model.safetensors.index.json"));
+    EXPECT_TRUE(fs::exists(options.folder + "/tokenizer.json"));
+    auto file = SafetensorsFile::open(options.folder + "/model.safetensors");
+    ASSERT_STATUS_OK(file.status());
+    EXPECT_EQ(file->metadata().at("format"), "pt");
+    ASSERT_EQ(file->tensors().size(), 4u); // both experts, the table, the bias
+    EXPECT_EQ(file->find("model.experts.1")->shape, (std::vector<int64_t>{4, 3}));
+    for (const auto &[name, entry] : file->tensors())
+      EXPECT_EQ(entry.dtype, dtype) << name;
+    ASSERT_STATUS_OK(load(again, options.folder, mapOf()));
+    EXPECT_EQ(again.gather("net.bias"), dtype == DataType::F32 ? biases : std::vector<float>({400, 400, 402}));
+    if (dtype == DataType::F32) {
+      EXPECT_EQ(again.gather("net.experts"), stacked());
+    }
+  }
+  test::writeFile(like() + "/pytorch_model.bin", "pickled");
+  EXPECT_ERROR(ModelFolderPlan::make({.folder = "out", .like = like()}, mapOf(), shapes()), "pickled weights");
 }
 
 TEST_F(ModelFolder, SeveralProcessesWriteOne) {

@@ -137,6 +137,11 @@ TEST(MemorySnapshot, FollowsThePlanOverTime) {
   EXPECT_EQ(allocated, (std::vector<int64_t>{100, 130, 100, 100}));
   EXPECT_EQ(seconds, (std::vector<double>{0, 0.001, 0.002, 0.003}));
   EXPECT_EQ(json["points"][1]["by_class"]["activations"], 30);
+  EXPECT_EQ(json["arenas"][1], (nlohmann::json{{"kind", "host"}, {"bytes", 500}}));
+  ASSERT_EQ(json["slots"].size(), 3u);
+  EXPECT_EQ(json["slots"][1]["bytes"], 30);
+  EXPECT_EQ(json["slots"][1]["class"], "activations");
+  EXPECT_EQ(json["slots"][1]["last_instruction"], 1);
 }
 
 } // namespace
