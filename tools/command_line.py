@@ -6,7 +6,7 @@ import sys
 
 
 def program():
-    """What errors begin with: the name of the program, of a main.py that of its folder."""
+    """What errors begin with: the name of the program; of a main.py, the name of its folder."""
     path, _ = os.path.splitext(os.path.realpath(sys.argv[0]))
     return os.path.basename(os.path.dirname(path) if path.endswith("/main") else path)
 

@@ -34,7 +34,7 @@ def curves(snapshot, path):
         classes = {name: [point["by_class"][name] / 2**20 for point in snapshot["points"]]
                    for name in snapshot["points"][0]["by_class"]}
         return times, classes, snapshot["reserved"] / 2**20, snapshot["peak"] / 2**20, snapshot["step"]
-    except (KeyError, TypeError, IndexError):
+    except (KeyError, TypeError, IndexError, ValueError):
         fail(f"'{path}' is not a memory snapshot")
 
 
@@ -46,9 +46,12 @@ def viewer_snapshot(snapshot):
         addresses.append(free)
         free += -(-(arena["bytes"] + 1) // ALIGNED) * ALIGNED
 
-    def time_of(instruction):
-        """Microseconds at which memory changed at an instruction or the next one that was recorded; None at the end."""
-        return next((round(point["seconds"] * 1e6) for point in points[:-1] if point["instruction"] >= instruction), None)
+    def point_of(instruction):
+        """The number of the first point at an instruction or behind it; None at the end."""
+        return next((at for at, point in enumerate(points[:-1]) if point["instruction"] >= instruction), None)
+
+    def event(action, at, place):
+        return {"action": action, **place, "time_us": round(points[at]["seconds"] * 1e6)}
 
     events, blocks = [], [[] for _ in addresses]
     for slot in sorted(snapshot["slots"], key=lambda slot: slot["offset"]):
@@ -56,12 +59,14 @@ def viewer_snapshot(snapshot):
             continue
         frames = [{"name": slot["name"], "filename": slot["class"], "line": 0}]
         place = {"addr": addresses[slot["arena"]] + slot["offset"], "size": slot["bytes"], "stream": 0, "frames": frames}
-        begin, end = time_of(slot["first_instruction"]), time_of(slot["last_instruction"] + 1)
-        # At one time what ends comes before what begins in its place.
+        begin, end = point_of(slot["first_instruction"]), point_of(slot["last_instruction"] + 1)
+        if begin == end is not None:  # between two points, at none
+            continue
+        # At one point what ends comes before what begins in its place.
         if end is not None:
-            events += [(end, 0, {"action": action, **place, "time_us": end}) for action in ("free_requested", "free_completed")]
+            events += [(end, 0, event(action, end, place)) for action in ("free_requested", "free_completed")]
         if slot["first_instruction"] > 0 and begin is not None:
-            events.append((begin, 1, {"action": "alloc", **place, "time_us": begin}))
+            events.append((begin, 1, event("alloc", begin, place)))
         if end is None:
             blocks[slot["arena"]].append((slot, frames))
     segments = []
@@ -81,8 +86,8 @@ def viewer_snapshot(snapshot):
                                           "requested_size": slot["bytes"], "state": "active_allocated", "frames": frames})
             at = slot["offset"] + slot["bytes"]
         segments.append(segment)
-    events.sort(key=lambda event: event[:2])
-    return {"segments": segments, "device_traces": [[event for *_, event in events]], "allocator_settings": {},
+    events.sort(key=lambda each: each[:2])
+    return {"segments": segments, "device_traces": [[each for *_, each in events]], "allocator_settings": {},
             "external_annotations": []}
 
 
@@ -90,7 +95,7 @@ def write_viewer_snapshot(snapshot, path, source):
     """Writes what the viewer opens: a pickle of lists, dictionaries, texts and numbers."""
     try:
         made = viewer_snapshot(snapshot)
-    except (KeyError, TypeError, IndexError):
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError):
         fail(f"'{source}' is not a memory snapshot with slots; tessera-run writes it with --memory-snapshot")
     try:
         with open(path, "wb") as file:
@@ -113,6 +118,8 @@ def main():
         return
     times, classes, reserved, peak, step = curves(snapshot, path)
     used = {name: values for name, values in classes.items() if any(values)}
+    if not used:
+        fail(f"'{path}' has no memory to draw")
     figure, axes = pyplot().subplots(figsize=(8, 4.5))
     axes.stackplot(times, used.values(), labels=used.keys(), step="post", linewidth=0)
     axes.axhline(reserved, color="black", linestyle="--", linewidth=1, label=f"reserved {reserved:.1f} MiB")

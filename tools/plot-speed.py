@@ -12,6 +12,15 @@ import statistics
 from plots import fail, pyplot, save
 
 
+def whole(lines):
+    """The records of lines; what a crash cut off is the last one, and is left out."""
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
 def read_run(folder):
     """(what is counted, steps, that per second and rank, TFLOP per second and rank) of a run."""
     try:
@@ -20,7 +29,7 @@ def read_run(folder):
         ranks, flops = int(info["ranks"]), float(info["artifact"]["model"]["flops_per_step"])
         counted = "tokens" if int(info["artifact"]["model"]["positions_per_sample"]) else "samples"
         with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as lines:
-            steps = [record for record in map(json.loads, lines) if "stage" not in record]
+            steps = [record for record in whole(lines) if "stage" not in record]
         return (counted, [step["step"] for step in steps], [step[f"{counted}_per_second"] / ranks for step in steps],
                 [flops / step["step_seconds"] / ranks / 1e12 for step in steps])
     except OSError as error:

@@ -30,7 +30,9 @@ LogicalResult Importer::findShared() {
     if (first == group.end()) {
       for (const std::string &name : group)
         for (const std::string &other : group)
-          if (mutations.isChanged(inputOf(name).name) && !program.weights.at(name).isSame(program.weights.at(other)))
+          if (const StringRef buffer = inputOf(name).name;
+              name != other && mutations.isWritten(buffer) &&
+              (mutations.isTemporary(buffer) || !program.weights.at(name).isSame(program.weights.at(other))))
             return error() << "the module changes buffer '" << name << "', which shares its memory with '" << other
                            << "': clone it before the export";
       continue;

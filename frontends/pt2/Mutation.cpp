@@ -86,12 +86,15 @@ void Mutations::find(const Program &program, llvm::function_ref<bool(const Node 
     if (!isSkipped(node))
       add(node, program.graph, isByBatch(node));
   llvm::StringSet<> readFirst, writtenFirst;
-  for (const Node &node : program.graph.nodes)
-    for (const NamedArgument &named : node.inputs)
+  for (const Node &node : program.graph.nodes) {
+    const bool isCopy = node.target == "torch.ops.aten.copy_.default";
+    for (const NamedArgument &named : node.inputs) // what a copy reads comes before what it writes
       for (const std::string &name : namesOf(named.argument))
-        if (!writtenFirst.contains(name))
-          (node.target == "torch.ops.aten.copy_.default" && named.name == "self" ? writtenFirst : readFirst)
-              .insert(name);
+        if (!(isCopy && named.name == "self") && !writtenFirst.contains(name))
+          readFirst.insert(name);
+    if (isCopy)
+      writtenFirst.insert(firstName(node, "self"));
+  }
   for (const InputSpec &spec : program.signature.inputs)
     if (spec.kind == InputSpec::Kind::Buffer && !spec.persistent && writtenFirst.contains(spec.name) &&
         !readFirst.contains(spec.name))

@@ -28,7 +28,9 @@ public:
   void find(const Program &program, llvm::function_ref<bool(const Node &)> isSkipped,
             llvm::function_ref<bool(const Node &)> isByBatch);
 
-  /// Whether a buffer changes, by its name in the graph, and has a value from one step to the next.
+  /// Whether a pass writes a buffer, by its name in the graph.
+  bool isWritten(llvm::StringRef buffer) const { return changed.contains(buffer); }
+  /// Whether it does, and the buffer has a value from one step to the next.
   bool isChanged(llvm::StringRef buffer) const { return changed.contains(buffer) && !isTemporary(buffer); }
   /// Whether a buffer is written in each pass before it is read, and not saved: no step sees the value of another.
   bool isTemporary(llvm::StringRef buffer) const { return temporary.contains(buffer); }

@@ -100,8 +100,7 @@ static Result<PlannedFile> planFile(const ModelFolderOptions &options, const std
   return file;
 }
 
-/// Whether a folder has a model's configuration and no weights in any form: it is trained from the beginning.
-static bool isWithoutWeights(const std::string &folder) {
+bool isWithoutWeights(const std::string &folder) {
   std::error_code error;
   for (const fs::directory_entry &entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
@@ -113,12 +112,22 @@ static bool isWithoutWeights(const std::string &folder) {
 
 /// The type that the weights of a configuration have; none if it does not say.
 static Result<std::optional<DataType>> typeOfConfiguration(const std::string &folder) {
-  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(folder + "/config.json"));
+  const std::string path = folder + "/config.json";
+  TESSERA_ASSIGN_OR_RETURN(std::vector<uint8_t> text, readWholeFile(path));
   const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  for (const char *key : {"dtype", "torch_dtype"})
+  if (!config.is_object())
+    return TESSERA_ERROR(DataLoss, "'" + path + "' is not a JSON object");
+  for (const char *key : {"dtype", "torch_dtype"}) {
+    const auto found = config.find(key);
+    if (found == config.end() || found->is_null())
+      continue;
     for (DataType dtype : {DataType::BF16, DataType::F16, DataType::F32, DataType::F64})
-      if (config.is_object() && config.value(key, nlohmann::json()) == torchName(dtype))
+      if (*found == torchName(dtype) || *found == "torch." + torchName(dtype))
         return std::optional(dtype);
+    return TESSERA_ERROR(Unsupported,
+                         fmt::format("'{}' has the {} {}, which is not written; --export-dtype names another", path,
+                                     key, found->dump()));
+  }
   return std::optional<DataType>();
 }
 
@@ -126,9 +135,10 @@ static Result<std::optional<DataType>> typeOfConfiguration(const std::string &fo
 static Result<std::vector<PlannedFile>> planNewFiles(const ModelFolderOptions &options, const WeightMap &map,
                                                      const ModelTensors &parameters) {
   constexpr uint64_t most = 5'000'000'000; // bytes of a file with more than one tensor
-  TESSERA_ASSIGN_OR_RETURN(std::optional<DataType> dtype, typeOfConfiguration(options.like));
-  if (options.dtype)
-    dtype = options.dtype;
+  std::optional<DataType> dtype = options.dtype;
+  if (!dtype) {
+    TESSERA_ASSIGN_OR_RETURN(dtype, typeOfConfiguration(options.like));
+  }
   std::map<std::string, PlannedTensor> tensors;
   for (const auto &[parameter, ofModel] : parameters)
     for (const WeightPiece &piece : map.stored(parameter, ofModel.shape).pieces) {

@@ -27,6 +27,9 @@ using ModelFiles = std::map<std::string, std::set<std::string>>;
 /// there; no such files.
 Result<ModelFiles> findModelFiles(const std::string &folder);
 
+/// Whether a folder has a model's configuration and no weights in any form: it is trained from the beginning.
+bool isWithoutWeights(const std::string &folder);
+
 /// A tensor of a file that is to be written.
 struct PlannedTensor {
   std::string name, typeName;

@@ -254,11 +254,12 @@ static Status copyDescription(const ModelFolderOptions &options, const std::stri
     std::string text(content.begin(), content.end());
     if (options.dtype && entry.path().filename() == "config.json") {
       auto config = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-      for (const char *key : {"dtype", "torch_dtype"})
-        if (config.is_object() && config.contains(key))
-          config[key] = torchName(*options.dtype);
-      if (config.is_object())
+      if (config.is_object()) {
+        config[config.contains("torch_dtype") ? "torch_dtype" : "dtype"] = torchName(*options.dtype);
+        if (config.contains("dtype"))
+          config["dtype"] = torchName(*options.dtype);
         text = config.dump(2) + "\n";
+      }
     }
     TESSERA_RETURN_IF_ERROR(writeFileAtomically(target, text));
   }

@@ -228,8 +228,9 @@ Status Run::loadBest() {
   if (step.empty())
     return TESSERA_ERROR(NotFound,
                          fmt::format("no checkpoint of the lowest loss of evaluations is there, so that its weights "
-                                     "are not exported: --resume {} --export-step last exports those of step {}",
-                                     options.out, reachedStep));
+                                     "are not exported: the same command with --resume auto and --export-step last "
+                                     "exports those of step {}",
+                                     reachedStep));
   if (std::atoll(step.c_str()) == reachedStep)
     return Status::ok();
   bestStep = std::atoll(step.c_str());

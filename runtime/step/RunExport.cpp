@@ -263,6 +263,10 @@ Status Run::checkFolderExport() {
         "this model by --export-like");
   if (!fs::is_directory(like, error))
     return TESSERA_ERROR(NotFound, "--export-like: there is no folder '" + like + "'");
+  if (!adaptersOf(*artifact).empty() && !exportsMerged() && isWithoutWeights(like))
+    return TESSERA_ERROR(InvalidArgument,
+                         "the adapters of --export-hf would be without the model that they are for, since '" + like +
+                             "' has no weights: --export-lora merged writes it with them");
   if (!options.exportDtype.empty() && !adaptersOf(*artifact).empty() && options.exportLora != "merged")
     return TESSERA_ERROR(InvalidArgument, "--export-dtype is of whole models; adapters are f32 (--export-lora merged)");
   const RunFolder before(options.out);

@@ -13,13 +13,15 @@ import sys
 import unittest.mock
 
 import data_tokenizers
+import numpy
 import safetensors.torch
 import tessera
 import torch
 import torch_cases
 import transformers
 from data_support import Built, write_lines
-from tessera import recipe, targets, tools, track
+from tessera import targets, tools, track
+from tessera.recipe import read as read_recipe
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -199,6 +201,27 @@ def three_commands(test, folder):
 
 
 @case
+def buffers_of_a_training_from_the_beginning(test, folder):
+    """What save_pretrained writes beside parameters is in the folder of a run, too; parts that --frozen names stay frozen."""
+    path, out = os.path.join(folder, "hf"), os.path.join(folder, "out")
+    transformers.CONFIG_MAPPING["apertus"](**SMALL, vocab_size=64, architectures=["ApertusForCausalLM"]).save_pretrained(path)
+    artifact = os.path.join(folder, "a.tessera")
+    command("build", path, "--documents", "off", "--seq", 8, "--batch", 2, "--frozen", "norm", "-o", artifact)
+    test.assertIn("frozen in 13;", tools.run_tool("tessera-dump", artifact))  # 9 norms, and 4 buffers
+    tokens = numpy.arange(4 * 9).reshape(4, 9) % 64
+    numpy.savez(os.path.join(folder, "d.npz"), input_ids=tokens[:, :-1], targets=tokens[:, 1:])
+    train(artifact, "--data", os.path.join(folder, "d.npz"), "--steps", 2, "--export-hf", out, "--export-like", path, "--out",
+          os.path.join(folder, "run"))
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
+    test.assertFalse(any(info.values()), info)
+    want = dict(transformers.AutoModelForCausalLM.from_config(model.config).named_buffers())
+    found = {name: buffer for name, buffer in model.named_buffers() if "act_fn" in name}
+    test.assertEqual(len(found), 4)
+    for name, buffer in found.items():
+        test.assertTrue(torch.equal(buffer, want[name]), name)
+
+
+@case
 def models_that_mix_documents(test, folder):
     """Rows hold one document each where a model has no positions, or does not mind them."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(data_tokenizers.gpt(os.path.join(folder, "tokenizer")))
@@ -226,7 +249,7 @@ def write_recipe(folder, path, file, **run):
             "build": {"ranks": 2, "global-batch": 4, "lr": 3e-2, "output": os.path.join(folder, "ft.tessera")},
             "run": {"epochs": 3, "keep_best": True, "threads": 1, "checkpoint-every": 5, "export-hf": os.path.join(folder, "out"),
                     "out": os.path.join(folder, "run")} | run,
-            "slurm": {"nodes": 1, "gpus-per-task": 1}}
+            "slurm": {"nodes": 1, "gpus-per-task": 1, "exclusive": False, "job-name": "a b"}}
     with open(recipe, "w") as out:
         json.dump(made, out)
     return recipe
@@ -250,14 +273,17 @@ def recipes(test, folder):
     test.assertNotEqual(steps, best)
     again = command("finetune", recipe)
     test.assertIn("is already what this command makes", again)
-    test.assertIn("is newer than its model, data and recipe, and stays", again)
+    test.assertIn("is already what this command makes, and stays", again)
     test.assertIn("which was the last", again)
     test.assertEqual(os.stat(os.path.join(folder, "ft.tessera")).st_mtime_ns, stamp)
     job = os.path.join(folder, "job.sbatch")
     test.assertIn(f"sbatch {job}", command("finetune", recipe, "--slurm", job))
     with open(job) as text:
         lines = text.read().splitlines()
-    test.assertEqual([line for line in lines if "nodes" in line or "gpus" in line], ["#SBATCH --nodes=1", "#SBATCH --gpus-per-task=1"])
+    test.assertEqual([line for line in lines if "nodes" in line or "gpus" in line or "job-name" in line],
+                     ["#SBATCH --nodes=1", "#SBATCH --gpus-per-task=1", '#SBATCH --job-name="a b"'])
+    test.assertNotIn("#SBATCH --exclusive", lines)
+    test.assertIn("#SBATCH --requeue", lines)
     test.assertEqual(subprocess.run(["bash", "-n", job]).returncode, 0)
     # What the job would call, by a srun that says its words.
     tools_of_job = os.path.join(folder, "bin")
@@ -275,6 +301,10 @@ def recipes(test, folder):
     test.assertIn("--checkpoint-every=5", words)
     with open(recipe) as text:
         values = json.load(text)
+    test.assertTrue(read_recipe(recipe).is_built())
+    with open(recipe, "w") as text:
+        json.dump(values | {"build": values["build"] | {"lr": 1}}, text)
+    test.assertFalse(read_recipe(recipe).is_built())
     with open(recipe, "w") as text:
         json.dump(values | {"run": values["run"] | {"export-step": "last"}}, text)
     # The folder holds others than this call would write.
@@ -321,7 +351,7 @@ def values_of_recipes_are_texts(test, folder):
         out.write("model: hf\ndata: {input: [a b.jsonl], seq: 128, output: d}\n"
                   "build: {documents: off, betas: 0.9 0.95, lr: 1e-4, evaluate: true, embed-ir: false, output: c.tessera}\n"
                   "run: {reproducible: off, out: x}\nslurm: {time: 12:00:00, mail-type: [BEGIN, END]}\n")
-    found = recipe.read(path)
+    found = read_recipe(path)
     test.assertEqual(found.data(), ["data", "build", "a b.jsonl", "--model", "hf", "--seq=128", "--output=d"])
     test.assertEqual(found.build(), ["build", "hf", "--data=d", "--documents=off", "--betas", "0.9", "0.95", "--lr=1e-4", "--evaluate",
                                      "--output=c.tessera"])
@@ -337,7 +367,8 @@ def recipes_that_are_refused(test, folder):
         values = json.load(text)
     for change, problem in (({"modle": 1}, "unknown section 'modle'"), ({"model": None}, "'model' is missing or not a text"),
                             ({"data": 3}, "section 'data' is '3'"), ({"data": {"seq": 3, "output": "x"}}, "has no 'input'"),
-                            ({"run": {}}, "section 'run' has no 'out'"),
+                            ({"run": {}}, "section 'run' has no 'out'"), ({"build": {"output": ["a"]}}, "expected a text"),
+                            ({"run": {"out": "x", "log_every": 1, "log-every": 2}}, "section 'run' has 'log-every' twice"),
                             ({"run": {"out": "x", "lr": {"a": 1}}}, "'lr' of 'run' is {'a': '1'}"), ({"run": {"out": "x", "lr": None}}, "'lr' of 'run' is None")):
         with open(good, "w") as out:
             json.dump(values | change, out)

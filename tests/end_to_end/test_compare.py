@@ -144,10 +144,10 @@ class Compare(ToolTest):
         """The same machine, but with a memory between what ZeRO-3 and DDP need."""
         def plan(out, target):
             return self.succeed("tessera-compare", MODEL, "--strategies", "ddp,zero3", "--precision", "fp32,bf16", "--remat", "none,full",
-                                "--batch-sizes", "16,32", "--ranks", "8", "--plan-only", "--target", target, "--out", out)
+                                "--batch-sizes", "16", "--ranks", "8", "--plan-only", "--target", target, "--out", out)
         output = plan("plan", "h100x8")
         rows = self.rows("plan")
-        self.assertEqual(len(rows), 16)
+        self.assertEqual(len(rows), 8)
         self.assertEqual({row["fits"] for row in rows}, {"yes"})
         self.assertIn("All fit: a device has ", output)
         needed = {row["strategy"]: [] for row in rows}
@@ -166,7 +166,7 @@ class Compare(ToolTest):
             fits = int(row["memory_reserved"]) + int(row["memory_libraries"]) <= limit
             self.assertEqual(row["fits"], "yes" if fits else "no")
         large = [row for row in rows if row["fits"] == "no"]
-        self.assertIn(f"{len(large)} of 16 need more memory than there is", output)
+        self.assertIn(f"{len(large)} of 8 need more memory than there is", output)
         best = max((row for row in rows if row["fits"] == "yes"), key=lambda row: float(row["tokens_per_second"]))
         name = f"{best['strategy']} {best['precision']} {best['remat']} b{best['batch']} a1"
         self.assertIn(f"Most tokens per second of those that fit: {name}.", output)

@@ -30,7 +30,7 @@ class CompileFlags(ToolTest):
                                 ("--init: braces must be balanced", "--init", "b=zeros}"),
                                 ("--loss: braces must be balanced", "--loss", "output:}{"),
                                 ("the model has no output 'a b'", "--loss", "output:a b"),
-                                ("unknown wrap policy 'size:1 2'", "--wrap", "size:1 2"),
+                                ("--wrap: expected size:<bytes> .100MB., got 'size:1 2'", "--wrap", "size:1 2"),
                                 ("--clip-norm must be finite and not negative", "--clip-norm", "inf"),
                                 ("--lr and --min-lr must be finite and not negative", "--lr", "nan"),
                                 ("--weight-decay must be finite and not negative", "--weight-decay", "inf"),

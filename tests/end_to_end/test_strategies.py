@@ -103,7 +103,7 @@ class Equality(StrategyTest):
     def test_other_strategies_on_other_units(self):
         for strategy, mesh, accumulate, wrap, prefetch in (
                 ("zero1", "2", 3, "none", "auto"), ("zero2", "4", 3, "size:40000", "forward=2,backward=post"),
-                ("ddp", "2x2", 1, "size:40000", "none"), ("zero1", "2x2", 3, "size:40000", "none"),
+                ("ddp", "2x2", 1, "size:40KB", "none"), ("zero1", "2x2", 3, "size:40000", "none"),
                 ("zero2", "2x2", 1, "none", "auto"), ("hsdp", "2x2", 1, "module", "none"),
                 ("hsdp", "2x2", 3, "size:40000", "forward=2,backward=post")):
             one = f"one-{wrap}-{accumulate}"

@@ -117,16 +117,22 @@ class Follows(nn.Module):
 
 
 class Temporary(nn.Module):
-    """A buffer that is not saved and that each pass writes before it reads it, as LongRoPE's tables; saved: one that is."""
+    """A buffer that is not saved and that each pass writes before it reads it, as LongRoPE's tables. how: "lasting": one that is
+    saved; "itself": what is written is read from it; "shared": another one has a part of its memory."""
 
-    def __init__(self, saved):
+    def __init__(self, how=""):
         super().__init__()
+        self.how, whole = how, torch.arange(6.0)
         self.linear = nn.Linear(4, 4)
-        self.register_buffer("table", torch.arange(4.0), persistent=saved)
+        self.register_buffer("table", whole[:4] if how == "shared" else torch.arange(4.0), persistent=how == "lasting")
+        self.register_buffer("other", whole[2:] if how == "shared" else torch.ones(4), persistent=False)
 
     def forward(self, x):
-        self.table.copy_(x.detach().sum(0))
-        return self.linear(x) * self.table
+        self.table.copy_(self.table if self.how == "itself" else x.detach().sum(0))
+        y = self.linear(x) * self.table * self.other
+        if self.how == "itself":
+            self.table.add_(0.5)
+        return y
 
 
 class Statistics(nn.Module):
@@ -339,8 +345,8 @@ def main():
     save("two", {"small": export(Branch(), (torch.randn(2),)), "large": mlp})
     save("follows", export(Follows(), (x,)))
     save("even", export(Even(), (torch.randn(4, 3),), dynamic_shapes=({0: torch.export.Dim.AUTO},)))
-    save("temporary", export(Temporary(False), (torch.randn(2, 4),)))
-    save("lasting", export(Temporary(True), (torch.randn(2, 4),)))
+    for name, how in (("temporary", ""), ("lasting", "lasting"), ("temporary-itself", "itself"), ("temporary-shared", "shared")):
+        save(name, export(Temporary(how), (torch.randn(2, 4),)))
     save("statistics", export(Statistics(), (torch.randn(2, 4),)))
     for how in ("whole", "view", "part", "shares"):
         save(f"average-{how}", export(Average(how), (torch.randn(2, 4),)))

@@ -41,7 +41,7 @@ def names(text):
     found = text.split(",")
     wrong = next((name for name in found if name not in VARIANTS), None)
     if wrong is not None:
-        raise argparse.ArgumentTypeError(f"'{wrong}' is none of {', '.join(VARIANTS)}")
+        raise argparse.ArgumentTypeError(f"'{wrong}' is not one of {', '.join(VARIANTS)}")
     return [name for name in VARIANTS if name in found]
 
 

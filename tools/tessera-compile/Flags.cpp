@@ -273,7 +273,8 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--memory-limit", o.memoryLimit,
                  "bytes of a rank (80e9, 40GiB): an error if the step needs more; bounds --prefetch auto and "
                  "--keep-gathered auto");
-  app.add_option("--wrap", o.wrap, "how parameters form units: module, size:<bytes> or none")->capture_default_str();
+  app.add_option("--wrap", o.wrap, "how parameters form units: module, size:<bytes> (100MB) or none")
+      ->capture_default_str();
   app.add_option("--prefetch", o.prefetch,
                  "when gathers of units start: none, forward=<units ahead>,backward=<pre|post|none>, or auto "
                  "(by the target's latencies)")

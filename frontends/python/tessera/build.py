@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import re
 import shlex
 import tempfile
 import warnings
@@ -95,6 +96,8 @@ def build(options, flags):
                           "longer than the model's first length: --documents off gives each row one length (data build --pack none)")
     if sequence:
         flags = ["--seq", str(sequence), *flags]
+    if is_language_model and not is_folder:
+        flags = with_frozen(flags, saved_buffers(program))
     if program.evaluation_differs is None and "--evaluate" not in flags:
         flags = [*flags, "--evaluate"]
     status = compile_program(program, program_path, options.output, flags)
@@ -103,6 +106,27 @@ def build(options, flags):
         command = ["tessera-run", options.output, *weights, "--data", options.data or "DATA", "--out", "RUN"]
         print("train it with:", shlex.join(command))
     return status
+
+
+def saved_buffers(program):
+    """The floating-point buffers that a program reads and does not change, and that save_pretrained writes."""
+    signature = program.program.graph_signature
+    return [spec.target for spec in signature.input_specs
+            if spec.target in signature.buffers and spec.persistent and spec.target not in signature.buffers_to_mutate.values()
+            and program.program.state_dict[spec.target].is_floating_point()
+            and any(node.name == spec.arg.name and node.users for node in program.program.graph.nodes)]
+
+
+def with_frozen(flags, names):
+    """The flags of tessera-compile, by which tensors of these names are part of the state, too: a folder that a run exports then
+    has them."""
+    if not names:
+        return flags
+    pattern = "^(" + "|".join(map(re.escape, names)) + ")$"
+    if "--frozen" not in flags:
+        return [*flags, "--frozen", pattern]
+    at = flags.index("--frozen") + 1
+    return [*flags[:at], f"({flags[at]})|{pattern}", *flags[at + 1:]]
 
 
 def has_one_sample(flags):
@@ -142,7 +166,7 @@ def compile_program(program, path, output, flags):
                 os.rename(path, before)
             program.save(saved)
             command = [tools.find_tool("tessera-compile"), saved, "-o", output, *flags]
-            print("tessera-compile", os.path.basename(saved), *command[2:], flush=True)
+            print(shlex.join(["tessera-compile", os.path.basename(saved), *command[2:]]), flush=True)
             status = call(command)
         finally:
             if status and path:

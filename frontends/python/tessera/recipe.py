@@ -1,5 +1,6 @@
 """python -m tessera finetune: the three commands of a fine-tuning, from one file."""
 
+import json
 import os
 import shlex
 import sys
@@ -8,6 +9,7 @@ from .command_line import own_parser
 from .errors import CommandError, in_a_line, need
 from .options import COMPILE, PAIR
 from .signals import call
+from .whole_file import sha256_of, whole_file
 
 HELP = """Prints and runs the three commands of a fine-tuning, whose flags a recipe (YAML) has:
 
@@ -31,7 +33,7 @@ HELP = """Prints and runs the three commands of a fine-tuning, whose flags a rec
     gpus-per-task: 1
 
 A list gives a flag several times, true one without a value, false none; betas are a text, 0.9 0.95. What is there already stays: data that the same
-command would make, and an artifact that is newer than its model, data and recipe. The run goes on where it was with
+command would make, and an artifact that was made by the same words from the same model and data. The run goes on where it was with
 --resume auto."""
 
 SECTIONS = ("data", "build", "run", "slurm")
@@ -55,11 +57,19 @@ class Recipe:
             section = values.get(name, {})
             if not isinstance(section, dict):
                 raise CommandError(f"{path}: section '{name}' is {section!r}, expected flags with values")
-            self.sections[name] = {key.removeprefix("--").replace("_", "-"): value for key, value in section.items()}
+            self.sections[name] = {}
+            for key, value in section.items():
+                flag = key.removeprefix("--").replace("_", "-")
+                if flag in self.sections[name]:
+                    raise CommandError(f"{path}: section '{name}' has '{flag}' twice")
+                self.sections[name][flag] = value
         for name, needed in (("data", ("input", "seq", "output")), ("build", ("output",)), ("run", ("out",))):
             for key in needed:
                 if key not in self.sections[name]:
                     raise CommandError(f"{path}: section '{name}' has no '{key}'")
+                value = self.sections[name][key]
+                if not (is_text(value) or key == "input" and isinstance(value, list) and value and all(map(is_text, value))):
+                    raise CommandError(f"{path}: '{key}' of '{name}' is {value!r}, expected a text")
 
     def flags(self, section, left_out=()):
         """The words of a section's flags. Raises CommandError for a value of another type."""
@@ -68,9 +78,9 @@ class Recipe:
             for each in [] if key in left_out else value if isinstance(value, list) else [value]:
                 if not isinstance(each, str) or not each:
                     raise CommandError(f"{self.path}: '{key}' of '{section}' is {each!r}, expected a text, a number or true")
-                if each == "true":
+                if each.lower() == "true":
                     words.append(f"--{key}")
-                elif each != "false":
+                elif each.lower() != "false":
                     words += [f"--{key}", *each.split()] if key in PAIRS else [f"--{key}={each}"]
         return words
 
@@ -92,14 +102,32 @@ class Recipe:
                     if key not in given]
         return [self.sections["build"]["output"], *defaults, *self.flags("run")]
 
+    def left_out(self, section):
+        """The flags that a section has as false."""
+        return [f"--{key}" for key, value in self.sections[section].items() if isinstance(value, str) and value.lower() == "false"]
+
+    def made_from(self):
+        """What an artifact follows from, as a text: the words of its command, the model's configuration, and the data."""
+        files = [os.path.join(self.model, "config.json"), os.path.join(self.sections["data"]["output"], "manifest.json")]
+        return json.dumps({"build": self.build(), **{path: sha256_of(path) if os.path.exists(path) else None for path in files}}, indent=1)
+
+    def record(self):
+        """The file beside the artifact that says what it was made from."""
+        return self.sections["build"]["output"] + ".recipe.json"
+
     def is_built(self):
-        """Whether the artifact is newer than what it is made from."""
-        artifact = self.sections["build"]["output"]
-        made_from = [self.path, os.path.join(self.model, "config.json"), os.path.join(self.sections["data"]["output"], "manifest.json")]
+        """Whether the artifact is there and was made from the same by an earlier call."""
         try:
-            return all(os.path.getmtime(artifact) > os.path.getmtime(path) for path in made_from)
+            with open(self.record(), encoding="utf-8") as file:
+                return file.read() == self.made_from() and os.path.getmtime(self.record()) >= os.path.getmtime(
+                    self.sections["build"]["output"])
         except OSError:
             return False
+
+
+def is_text(value):
+    """Whether a value can be a name."""
+    return isinstance(value, str) and value != "" and value.lower() not in ("true", "false")
 
 
 def read(path):
@@ -153,12 +181,15 @@ def follow(recipe, options):
         if options.print:
             continue
         if words[0] == "build" and recipe.is_built():
-            print(f"{recipe.sections['build']['output']} is newer than its model, data and recipe, and stays", flush=True)
+            print(f"{recipe.sections['build']['output']} is already what this command makes, and stays", flush=True)
             continue
         if status := call([*program, *words]):
             return status
+        if words[0] == "build":
+            with whole_file(recipe.record()) as place, open(place, "w", encoding="utf-8") as file:
+                file.write(recipe.made_from())
     if options.slurm:
         if not options.print:
-            write_job(options.slurm, recipe.run(), recipe.flags("slurm"))
+            write_job(options.slurm, recipe.run(), recipe.flags("slurm"), recipe.left_out("slurm"))
         print(shlex.join(["sbatch", options.slurm]))
     return 0

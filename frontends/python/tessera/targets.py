@@ -203,14 +203,16 @@ def load_hugging_face(name, settings, batch, sequence, say=print, weights=True, 
 def drop_buffers(model, folder):
     """Takes the values of the buffers that the folder's files have, such as the biases of routers, which are its own and not those
     that a new model has: a run reads them with the parameters."""
-    from .weight_map import read_headers
-    prefix = f"{getattr(model, 'base_model_prefix', '')}."
-    stored = set(read_headers(folder))
-    stored |= {name.removeprefix(prefix) for name in stored} | {prefix + name for name in stored}
+    from .weight_map import map_weights
+    try:
+        missing = set(map_weights(model, folder)[1])
+    except Exception:  # what transformers' rules raise; the program says so, and the run
+        return
     for path, module in model.named_modules():
         for name, buffer in module._buffers.items():
             known = f"{path}.{name}" if path else name
-            if buffer is not None and buffer.is_floating_point() and known in stored and name not in module._non_persistent_buffers_set:
+            if (buffer is not None and buffer.is_floating_point() and name not in module._non_persistent_buffers_set
+                    and known not in missing):
                 module._buffers[name] = buffer.to("meta")
 
 

@@ -1,6 +1,7 @@
-"""Files that are either complete or as they were before."""
+"""Files that are either complete or as they were before, and what they hold."""
 
 import contextlib
+import hashlib
 import os
 import tempfile
 
@@ -14,3 +15,12 @@ def whole_file(path):
         yield os.path.join(place, name)
         for other in sorted(os.listdir(place), key=lambda each: each == name):  # the file itself is last
             os.replace(os.path.join(place, other), os.path.join(folder, other))
+
+
+def sha256_of(path):
+    """The sha256 of a file, in hexadecimal."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while data := file.read(1 << 20):
+            found.update(data)
+    return found.hexdigest()

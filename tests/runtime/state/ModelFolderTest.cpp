@@ -12,6 +12,8 @@
 #include "tests/runtime/state/StateFixture.h"
 
 #include <barrier>
+#include <csignal>
+#include <sys/resource.h>
 #include <thread>
 
 namespace tessera {
@@ -272,6 +274,25 @@ TEST_F(ModelFolder, AnotherType) {
   ASSERT_STATUS_OK(load(again, options.folder, mapOf(), {.unread = {"rotary"}}));
   EXPECT_EQ(again.gather("net.head"), std::vector<float>({300, 300, 302, 304, 304, 304, 306, 308, 308, 308}));
   EXPECT_NE(test::readFile(options.folder + "/config.json").find(R"("dtype": "bfloat16")"), std::string::npos);
+}
+
+TEST_F(ModelFolder, NoSpaceLeavesNothing) {
+  FakeState state({{experts, table, bias}}, 2);
+  ASSERT_STATUS_OK(load(state, like(), mapOf(), {.unread = {"rotary"}}));
+  const ModelFolderOptions options{.folder = scratch.path("out"), .like = like()};
+  auto plan = ModelFolderPlan::make(options, mapOf(), shapes());
+  ASSERT_STATUS_OK(plan.status());
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{64, before.rlim_max}; // bytes of a file, less than its header has
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const Status written = writeModelFolder(options, *plan, state.ranks, StateRole::Parameter);
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_ERROR(written, "is not written");
+  for (const fs::directory_entry &entry : fs::directory_iterator(scratch.root()))
+    EXPECT_EQ(entry.path().filename(), "like");
 }
 
 TEST_F(ModelFolder, OfATrainingFromTheBeginning) {

@@ -70,6 +70,11 @@ int64_t attentionMemoryBytes(const CompileOptions &options) {
   const std::optional<double> given = parseBytes(options.attentionMemory);
   return given ? static_cast<int64_t>(std::min(std::max(*given, 1.0), 0x1p62)) : 0;
 }
+std::string wrapPolicy(const CompileOptions &options) {
+  const std::optional<double> bytes =
+      options.wrap.rfind("size:", 0) == 0 ? parseBytes(options.wrap.substr(5)) : std::nullopt;
+  return bytes ? "size:" + std::to_string(static_cast<int64_t>(std::max(*bytes, 1.0))) : options.wrap;
+}
 int64_t lossTileBytes(const CompileOptions &options) { return tileBytes(options, options.lossTile, int64_t{1} << 28); }
 int64_t mlpTileBytes(const CompileOptions &options) { return tileBytes(options, options.mlpTile, int64_t{1} << 30); }
 
@@ -402,6 +407,7 @@ std::string checkOptions(const CompileOptions &o) {
       require(o.reduceDtype == "fp32" || o.precision != "fp32", "--reduce-dtype bf16 needs --precision bf16 or fp8"),
       oneOf("--precision", o.precision, {"fp32", "bf16", "fp8"}),
       sized ? "" : oneOf("--wrap", o.wrap, {"module", "none", "size:<bytes>"}),
+      require(!sized || parseBytes(o.wrap.substr(5)), "--wrap: expected size:<bytes> (100MB), got '" + o.wrap + "'"),
       o.batchNorm.empty() ? "" : oneOf("--batch-norm", o.batchNorm, {"train", "inference"}),
       require(o.accumulate >= 1, "--accumulate must be at least 1, got " + std::to_string(o.accumulate)),
       require(o.labelSmoothing >= 0 && o.labelSmoothing < 1, "--label-smoothing must be in [0, 1)"),

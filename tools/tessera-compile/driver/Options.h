@@ -167,6 +167,8 @@ int64_t numStateRanks(const CompileOptions &options);
 std::optional<std::string> sequenceFit(const CompileOptions &options);
 /// `attentionMemory` in bytes; 0: all heads at once.
 int64_t attentionMemoryBytes(const CompileOptions &options);
+/// `wrap` with its size in bytes, as passes take it.
+std::string wrapPolicy(const CompileOptions &options);
 /// `lossTile` in bytes; 0: all logits at once.
 int64_t lossTileBytes(const CompileOptions &options);
 /// `mlpTile` in bytes; 0: all rows at once.

@@ -130,7 +130,7 @@ void addOptimization(OpPassManager &module, const CompileOptions &o) {
   if (o.frozenDtype == "bf16")
     module.addNestedPass<func::FuncOp>(createNarrowFrozen());
   module.addNestedPass<func::FuncOp>(createFlattenParameters(
-      {.wrap = o.wrap, .padMultiple = numStateRanks(o) * kShardAlignmentElements, .noDecay = o.noDecay}));
+      {.wrap = wrapPolicy(o), .padMultiple = numStateRanks(o) * kShardAlignmentElements, .noDecay = o.noDecay}));
   if (o.evaluate)
     module.addPass(createAddEvaluation());
   OpPassManager &steps = module.nest<func::FuncOp>();

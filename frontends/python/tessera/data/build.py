@@ -10,6 +10,7 @@ import time
 import numpy
 
 from ..errors import need
+from ..whole_file import sha256_of
 from . import manifest, packing, rows, sources, splits
 from .display import Display
 from .encode import Encoder
@@ -18,7 +19,7 @@ from .partial import HASHES, Partial
 from .reading import Reader
 from .records import Fields
 from .store import SHARD, Shards, Store
-from .tokenizer import Tokenizer, libraries, sha256_of
+from .tokenizer import Tokenizer, libraries
 from .workers import Workers
 
 SAVED = 5.0  # seconds between two records of the progress, at least

@@ -6,10 +6,11 @@ import unicodedata
 
 import numpy
 
+from ..whole_file import sha256_of
 from . import manifest, rows
 from .errors import DataError, UsageError
 from .store import Shards
-from .tokenizer import TEMPLATE, Tokenizer, sha256_of
+from .tokenizer import TEMPLATE, Tokenizer
 
 GREEN, PLAIN = ("\x1b[32m", "\x1b[0m"), ("‹", "›")
 

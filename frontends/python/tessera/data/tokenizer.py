@@ -1,12 +1,12 @@
 """The tokenizer and chat template of a model's folder."""
 
-import hashlib
 import json
 import os
 import re
 import shutil
 
 from ..errors import in_a_line, need
+from ..whole_file import sha256_of
 from .errors import DataError
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
@@ -151,12 +151,3 @@ def read_template(path):
             return file.read()
     except UnicodeDecodeError as why:
         raise DataError(f"--template {path} is not UTF-8") from why
-
-
-def sha256_of(path):
-    """The sha256 of a file, in hexadecimal."""
-    found = hashlib.sha256()
-    with open(path, "rb") as file:
-        while data := file.read(1 << 20):
-            found.update(data)
-    return found.hexdigest()
