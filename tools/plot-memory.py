@@ -7,6 +7,7 @@ Examples: tools/plot-memory.py runs/demo
           tools/plot-memory.py runs/demo --viewer
 """
 import argparse
+import bisect
 import json
 import os
 import pickle
@@ -42,13 +43,15 @@ def viewer_snapshot(snapshot):
     """What torch.cuda.memory._snapshot() would give of the step: arenas are segments, slots are blocks of them. Blocks that
     live through the whole step were allocated before it."""
     points, addresses, free = snapshot["points"], [], ALIGNED
+    instructions = [point["instruction"] for point in points[:-1]]
     for arena in snapshot["arenas"]:
         addresses.append(free)
         free += -(-(arena["bytes"] + 1) // ALIGNED) * ALIGNED
 
     def point_of(instruction):
         """The number of the first point at an instruction or behind it; None at the end."""
-        return next((at for at, point in enumerate(points[:-1]) if point["instruction"] >= instruction), None)
+        at = bisect.bisect_left(instructions, instruction)
+        return at if at < len(instructions) else None
 
     def event(action, at, place):
         return {"action": action, **place, "time_us": round(points[at]["seconds"] * 1e6)}

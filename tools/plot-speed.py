@@ -12,15 +12,6 @@ import statistics
 from plots import fail, pyplot, save
 
 
-def whole(lines):
-    """The records of lines; what a crash cut off is the last one, and is left out."""
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            return
-
-
 def read_run(folder):
     """(what is counted, steps, that per second and rank, TFLOP per second and rank) of a run."""
     try:
@@ -29,7 +20,8 @@ def read_run(folder):
         ranks, flops = int(info["ranks"]), float(info["artifact"]["model"]["flops_per_step"])
         counted = "tokens" if int(info["artifact"]["model"]["positions_per_sample"]) else "samples"
         with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as lines:
-            steps = [record for record in whole(lines) if "stage" not in record]
+            records = [json.loads(line) for line in lines if line.endswith("\n")]  # one without was cut off by a crash
+        steps = [record for record in records if "stage" not in record]
         return (counted, [step["step"] for step in steps], [step[f"{counted}_per_second"] / ranks for step in steps],
                 [flops / step["step_seconds"] / ranks / 1e12 for step in steps])
     except OSError as error:
@@ -44,16 +36,18 @@ def main():
     parser.add_argument("--output", help="file to write (default: speed.png in the first folder)")
     arguments = parser.parse_args()
     figure, (above, below) = pyplot().subplots(2, 1, figsize=(8, 6), sharex=True)
+    units = set()
     for folder in arguments.folder:
         counted, steps, speeds, flops = read_run(folder)
         if not steps:
             fail(f"'{folder}' has no steps")
+        units.add(counted)
         name = os.path.basename(os.path.normpath(folder))
         above.plot(steps, speeds, linewidth=1.2, label=name)
         below.plot(steps, flops, linewidth=1.2, label=name)
         middle = [statistics.median(values[1:] or values) for values in (speeds, flops)]
         print(f"{name}: {middle[0]:,.0f} {counted}/s, {middle[1]:.3g} TFLOP/s of a rank")
-    above.set_ylabel(f"{counted} per second and rank")
+    above.set_ylabel(f"{' or '.join(sorted(units))} per second and rank")
     below.set_ylabel("TFLOP per second and rank")
     below.set_xlabel("step")
     for axes in (above, below):

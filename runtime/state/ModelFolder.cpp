@@ -147,7 +147,10 @@ static Result<std::vector<PlannedFile>> planNewFiles(const ModelFolderOptions &o
       tensor.dtype = dtype && isFloat(ofModel.dtype) ? *dtype : ofModel.dtype;
       tensor.typeName = safetensorsName(*tensor.dtype);
       tensor.shape = piece.shape;
-      tensor.bytes = static_cast<uint64_t>(checkedElements(piece.shape).value_or(0)) * elementBytes(*tensor.dtype);
+      const std::optional<int64_t> elements = checkedElements(piece.shape);
+      if (!elements)
+        return TESSERA_ERROR(DataLoss, "the shape of '" + piece.tensor + "' has too many elements");
+      tensor.bytes = static_cast<uint64_t>(*elements) * elementBytes(*tensor.dtype);
       tensors.emplace(tensor.name, tensor);
     }
   std::vector<PlannedFile> files;

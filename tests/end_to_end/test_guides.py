@@ -46,6 +46,11 @@ class Guides(unittest.TestCase):
                 self.assertEqual(set(spoken) - there, set())
 
 
+    def test_the_recipe_that_a_page_shows(self):
+        with open(os.path.join(GUIDES, "chess.yaml")) as file:
+            self.assertIn(file.read(), text_of("chess-slurm"))
+
+
 class Commands(ToolTest):
     def run_page(self, page):
         text = text_of(page)
@@ -59,6 +64,7 @@ class Commands(ToolTest):
             file.write(f'#!/bin/sh\nexec "{TORCH_PYTHON}" "$@"\n')
         os.chmod(self.path("bin", "python"), 0o755)
         path = os.pathsep.join([self.path("bin"), BIN, os.environ["PATH"]])
+        self.assertEqual(text.count("\n```text prints\n"), sum(bool(shown) for _, shown in BLOCK.findall(text)))
         for commands, shown in BLOCK.findall(text):
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=MOST_SECONDS, env=with_package() | {"PATH": path, "TESSERA_BIN": BIN})

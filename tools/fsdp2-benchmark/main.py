@@ -133,6 +133,9 @@ def launch(variant, words, settings, folder):
             process.wait()
             raise
     if process.returncode:
+        if reason(log) is None:
+            with open(log, encoding="utf-8", errors="replace") as file:
+                sys.stderr.writelines(file.readlines()[-20:])
         fail(f"{variant}: {reason(log) or f'ended with status {process.returncode}'}")
 
 

@@ -69,7 +69,7 @@ def prepare_fixed(model, make_optimizer):
 
 def prepare_accelerate(model, make_optimizer):
     """accelerate does all that in prepare(). On CPUs it would use DDP and leave its FSDP plugin out, without a word: there its state
-    is told that this is FSDP, by which it goes the way that it goes on GPUs."""
+    is set to FSDP, as it would be on GPUs."""
     from accelerate import Accelerator, DistributedType, FullyShardedDataParallelPlugin
     plugin = FullyShardedDataParallelPlugin(fsdp_version=2, reshard_after_forward=True, auto_wrap_policy="transformer_based_wrap",
                                             cpu_ram_efficient_loading=False)
@@ -127,7 +127,7 @@ def main():
     variant, folder = sys.argv[1:]
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
         settings = json.load(file)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = settings["device"]
     torch.set_num_threads(settings["threads"])
     if device == "cuda":
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

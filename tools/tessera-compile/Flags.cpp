@@ -202,7 +202,7 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option("--fp8-filter", o.fp8Filter,
                  "with --precision fp8, cast only products of parameters that match this regular expression");
   app.add_option("--fp8-keep-bf16", o.fp8KeepBf16,
-                 "first:<n>,last:<n>: so many blocks of the model, from its beginning and its end, stay in bf16");
+                 "first:<n>,last:<n>: the first and the last n blocks of the model stay in bf16");
   app.add_option(
          "--fp8-select", o.fp8Select,
          "which layers are cast: all, those that the recipe's authors found to gain (rules), or those whose products, "
@@ -212,7 +212,7 @@ void addTrainingOptions(CLI::App &app, tessera::CompileOptions &o) {
   app.add_option(
          "--fp8-amax", o.fp8Amax,
          "which tokens share a scale: global (those of all ranks), local (each rank's, without communication), or "
-         "local:<groups> (as so many ranks would)")
+         "local:<groups> (as that number of ranks would)")
       ->capture_default_str();
   app.add_option(
          "--fp8-nonfinite", o.fp8Nonfinite,
@@ -241,7 +241,7 @@ std::string attentionHelp() {
   std::string text = "how attention is computed over sequence axes (seq=4), or auto";
   for (const tessera::shard::SequenceStrategyInfo &row : tessera::shard::sequenceStrategies())
     text += "; " + row.name.str() + ": " + row.description.str();
-  return text + "; ulysses:chunk=<heads> exchanges and computes so many query heads at a time, in less memory";
+  return text + "; ulysses:chunk=<heads> exchanges and computes that number of query heads at a time, in less memory";
 }
 
 void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &mesh) {
@@ -254,7 +254,7 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
   app.add_option("--attention", o.attention, attentionHelp())->capture_default_str();
   app.add_option("--attention-memory", o.attentionMemory,
                  "where ranks gather keys and values of attention: bytes that they may take on a rank, with their "
-                 "gradients in the backward pass (512MiB); so many heads are gathered at a time. all: all heads")
+                 "gradients in the backward pass (512MiB); as many heads are gathered at a time as fit. all: all heads")
       ->capture_default_str();
   app.add_option("--attention-gather", o.attentionGather,
                  "what gathered keys and values cross ranks in, and their gradients are added up in over ranks: "
@@ -280,7 +280,7 @@ void addMachineOptions(CLI::App &app, tessera::CompileOptions &o, std::string &m
                  "(by the target's latencies)")
       ->capture_default_str();
   app.add_option("--combine-bytes", o.combineBytes,
-                 "join collectives that follow each other up to so many bytes; 0: none")
+                 "join collectives that follow each other, up to this number of bytes; 0: none")
       ->capture_default_str();
   app.add_option(
          "--target", o.target,

@@ -1,6 +1,5 @@
 """Whether a causal language model keeps the documents of one row apart by their positions."""
 
-import contextlib
 import copy
 import inspect
 
@@ -35,8 +34,10 @@ def like(model, make):
     if count(model) > MOST_PARAMETERS:
         if not isinstance(getattr(config, "num_hidden_layers", None), int):
             raise too_large
-        with contextlib.suppress(Exception):  # what follows from the number of layers is the configuration's business
+        try:
             config = type(config).from_dict(smaller(config.to_dict()))
+        except Exception as why:  # what follows from the number of layers is the configuration's business
+            raise too_large from why
         with torch.device("meta"):
             if count(make.from_config(config, attn_implementation=attention)) > MOST_OF_SMALLER:
                 raise too_large

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 
+from . import tools
 from .command_line import own_parser
 from .errors import CommandError, in_a_line, need
 from .options import COMPILE, PAIR
@@ -32,9 +33,9 @@ HELP = """Prints and runs the three commands of a fine-tuning, whose flags a rec
     nodes: 2
     gpus-per-task: 1
 
-A list gives a flag several times, true one without a value, false none; betas are a text, 0.9 0.95. What is there already stays: data that the same
-command would make, and an artifact that was made by the same words from the same model and data. The run goes on where it was with
---resume auto."""
+A list gives a flag several times, true one without a value, false none; betas are a text, 0.9 0.95. What is there already
+stays: data that the same command would make, and an artifact that the same words made of the same model and data. The run
+goes on where it was, with --resume auto."""
 
 SECTIONS = ("data", "build", "run", "slurm")
 PAIRS = [flag.removeprefix("--") for flag, form in COMPILE.values() if form == PAIR]
@@ -107,20 +108,32 @@ class Recipe:
         return [f"--{key}" for key, value in self.sections[section].items() if isinstance(value, str) and value.lower() == "false"]
 
     def made_from(self):
-        """What an artifact follows from, as a text: the words of its command, the model's configuration, and the data."""
-        files = [os.path.join(self.model, "config.json"), os.path.join(self.sections["data"]["output"], "manifest.json")]
+        """What an artifact follows from, as a text: the words of its command, and the compiler, the model's configuration, the data
+        and files that the words name. Raises ToolError."""
+        given = [value for key, value in self.sections["build"].items() if key != "output" and is_text(value) and os.path.isfile(value)]
+        files = [tools.find_tool("tessera-compile"), os.path.join(self.model, "config.json"),
+                 os.path.join(self.sections["data"]["output"], "manifest.json"), *given]
         return json.dumps({"build": self.build(), **{path: sha256_of(path) if os.path.exists(path) else None for path in files}}, indent=1)
 
     def record(self):
         """The file beside the artifact that says what it was made from."""
-        return self.sections["build"]["output"] + ".recipe.json"
+        return self.sections["build"]["output"] + ".recipe"
+
+    def stamp(self):
+        """Size and time of the artifact, as a line. Raises OSError."""
+        found = os.stat(self.sections["build"]["output"])
+        return f"\n{found.st_size} bytes, {found.st_mtime_ns} ns\n"
+
+    def keep_record(self, made_from):
+        """Says beside the artifact what it was made from."""
+        with whole_file(self.record()) as place, open(place, "w", encoding="utf-8") as file:
+            file.write(made_from + self.stamp())
 
     def is_built(self):
         """Whether the artifact is there and was made from the same by an earlier call."""
         try:
             with open(self.record(), encoding="utf-8") as file:
-                return file.read() == self.made_from() and os.path.getmtime(self.record()) >= os.path.getmtime(
-                    self.sections["build"]["output"])
+                return file.read() == self.made_from() + self.stamp()
         except OSError:
             return False
 
@@ -145,7 +158,10 @@ def read(path):
             for key, _ in node.value:
                 if names.count(key.value) > 1:
                     raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is given twice", key.start_mark)
-            return super().construct_mapping(node, deep)
+            mapping = super().construct_mapping(node, deep)
+            if None in mapping:
+                raise yaml.constructor.ConstructorError(None, None, "a key has no name", node.start_mark)
+            return mapping
 
     try:
         with open(path, encoding="utf-8") as file:
@@ -168,28 +184,25 @@ def main(words):
 
 def follow(recipe, options):
     """The exit status of the first command that fails, or of the last."""
-    from . import tools
     from .slurm import check_place, write_job
-    if options.slurm:
+    if options.slurm and not options.print:
         check_place(options.slurm)
-    python = [sys.executable, "-m", "tessera"]
-    steps = [(["python", "-m", "tessera"], python, recipe.data()), (["python", "-m", "tessera"], python, recipe.build())]
-    if not options.slurm:
-        steps.append((["tessera-run"], [tools.find_tool("tessera-run")] if not options.print else [], recipe.run()))
-    for name, program, words in steps:
-        print(shlex.join([*name, *words]), flush=True)
+    for words in (recipe.data(), recipe.build()):
+        print(shlex.join(["python", "-m", "tessera", *words]), flush=True)
         if options.print:
             continue
         if words[0] == "build" and recipe.is_built():
             print(f"{recipe.sections['build']['output']} is already what this command makes, and stays", flush=True)
             continue
-        if status := call([*program, *words]):
+        made_from = recipe.made_from() if words[0] == "build" else None
+        if status := call([sys.executable, "-m", "tessera", *words]):
             return status
-        if words[0] == "build":
-            with whole_file(recipe.record()) as place, open(place, "w", encoding="utf-8") as file:
-                file.write(recipe.made_from())
+        if made_from:
+            recipe.keep_record(made_from)
     if options.slurm:
         if not options.print:
             write_job(options.slurm, recipe.run(), recipe.flags("slurm"), recipe.left_out("slurm"))
         print(shlex.join(["sbatch", options.slurm]))
-    return 0
+        return 0
+    print(shlex.join(["tessera-run", *recipe.run()]), flush=True)
+    return 0 if options.print else call([tools.find_tool("tessera-run"), *recipe.run()])

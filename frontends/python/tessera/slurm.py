@@ -22,8 +22,7 @@ def check_place(path):
 
 def write_job(path, words, flags, left_out):
     """Writes a file for sbatch. words: of tessera-run; flags: of sbatch, ["--nodes=2", …], in place of the template's; left_out: of
-    the template's, ["--exclusive", …]. Raises CommandError, OSError."""
-    check_place(path)
+    the template's, ["--exclusive", …]. Raises OSError, also of a file that is there."""
     wanted = {f"SBATCH {flag.partition('=')[0]}" for flag in [*flags, *left_out]}
     with open(TEMPLATE) as file:
         lines = [line for line in file if line.lstrip("#").split("=")[0].strip() not in wanted]
