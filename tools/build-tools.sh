@@ -10,8 +10,8 @@ cmake --preset release >"$log" 2>&1 || { tail -n 30 "$log" >&2; exit 1; }
 if [ ! -e build/release/bin/tessera-compile ]; then
   steps=$(ninja -C build/release -t commands tessera-tools | wc -l)
   cores=$(nproc)
-  # Minutes of one idle core of an AMD EPYC server (36 for 571 files of C++, by a sample of 30; the rest are links and CUDA).
-  minutes=40
+  # Minutes of one core of a Xeon VM: three quarters of what everything takes (docs/contributing.md).
+  minutes=25
   echo "build: $steps steps, $((minutes / cores + 1)) to $((2 * minutes / cores + 1)) minutes on $cores cores, only the first time"
 fi
 build=(cmake --build --preset release --target tessera-tools)

@@ -104,20 +104,15 @@ PY
   add "$1" "$good" "$bad"
 }
 
-# run_python <preset> <suffix of the labels>: the tests in Python. The two suites run side by side, since the programs
-# that they start seldom keep two cores busy.
+# run_python <preset> <suffix of the labels>: the tests in Python, two files at a time.
 run_python() {
   local folder log counts label
   for folder in end_to_end models; do
-    TESSERA_BIN="$PWD/build/$1/bin" /usr/bin/python3 tests/support/run_unittests.py "tests/$folder" \
-      >"$logs/$folder-$1.log" 2>&1 &
-  done
-  wait
-  for folder in end_to_end models; do
     log="$logs/$folder-$1.log"
+    TESSERA_BIN="$PWD/build/$1/bin" /usr/bin/python3 tests/support/run_unittests.py -j 2 "tests/$folder" >"$log" 2>&1
     counts=$(tail -n 1 "$log" | sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p')
     read -r good bad <<<"${counts:-0 1}"
-    [ "$bad" -eq 0 ] || tail -n 60 "$log"
+    [ "$bad" -eq 0 ] || grep -aE -A 40 '^(FAIL|ERROR): |^test_.* ended with status' "$log" | tail -n 120
     [ "$folder" = models ] && label="recorded models" || label="end to end"
     add "$label$2" "$good" "$bad"
   done

@@ -14,12 +14,12 @@ using namespace mlir;
 
 namespace tessera::interp {
 
-namespace {
-
 RankedTensorType tensorTypeOf(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   return RankedTensorType::get(type.getShape(), type.getElementType());
 }
+
+namespace {
 
 /// A product of 8-bit floats: its op takes the transpose of the instruction's `b`.
 bool isScaledProduct(Operation *instruction) {

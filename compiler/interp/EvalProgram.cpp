@@ -17,11 +17,6 @@ namespace tessera::interp {
 
 // --- Signature -------------------------------------------------------------------
 
-static RankedTensorType tensorTypeOf(Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
-  return RankedTensorType::get(type.getShape(), type.getElementType());
-}
-
 /// Arguments whose next value the step leaves in their place.
 static bool isUpdated(exec::ArgumentOp argument) {
   const std::optional<train::ArgRole> role = train::getArgRole(argument);

@@ -13,6 +13,9 @@
 
 namespace tessera::interp {
 
+/// The tensor that a buffer holds.
+mlir::RankedTensorType tensorTypeOf(mlir::Value buffer);
+
 /// A module that holds a function without a body, with the name, the arguments and the results of the step that the
 /// program was made from: first the results of its own, then the next values of parameters and states.
 mlir::OwningOpRef<mlir::ModuleOp> signatureOf(exec::ProgramOp program);

@@ -69,7 +69,7 @@ Value foldDepth(Build &b, Value y, int64_t samples, const Window &w) {
 }
 
 /// Each depth of a window becomes an op.
-constexpr int64_t kMaxDepth = 1024;
+constexpr int64_t kDeepestFilter = 1024;
 } // namespace
 
 LogicalResult checkFilter(Call &n, int64_t channels, int64_t groups) {
@@ -92,8 +92,8 @@ LogicalResult setWithBias(Call &n, Value result) {
 LogicalResult checkFilterRank(Call &n) {
   if (n.rank(0) < 3 || n.rank(1) != n.rank(0))
     return n.fail("filter has rank " + Twine(n.rank(1)) + ", expected that of the input, at least 3");
-  if (n.rank(1) == 5 && n.shape(1)[2] > kMaxDepth)
-    return n.fail("filters that are deeper than " + Twine(kMaxDepth) + " are not supported");
+  if (n.rank(1) == 5 && n.shape(1)[2] > kDeepestFilter)
+    return n.fail("filters that are deeper than " + Twine(kDeepestFilter) + " are not supported");
   return success();
 }
 

@@ -18,7 +18,8 @@ using namespace tessera::train;
 namespace tessera::frontend {
 
 namespace {
-constexpr double kPi = std::numbers::pi, kShift = 607.0 / 128.0 + 0.5, kFirst = 0.99999999999999709182;
+constexpr double kPi = std::numbers::pi;
+constexpr double kLanczosShift = 607.0 / 128.0 + 0.5, kLanczosFirst = 0.99999999999999709182;
 constexpr double kSeries[] = {57.156235665862923517,     -59.597960355475491248,    14.136097974741747174,
                               -0.49191381609762019978,   .33994649984811888699e-4,  .46523628927048575665e-4,
                               -.98374475304879564677e-4, .15808870322491248884e-3,  -.21026444172410488319e-3,
@@ -47,13 +48,13 @@ Value series(Build &b, Value x, bool isSlope) {
         b.div(b.splatLike(x, isSlope ? -kSeries[i - 1] : kSeries[i - 1]), isSlope ? b.mul(place, place) : place);
     sum = sum ? b.add(sum, term) : term;
   }
-  return isSlope ? sum : plus(b, sum, kFirst);
+  return isSlope ? sum : plus(b, sum, kLanczosFirst);
 }
 } // namespace
 
 Value logGamma(Build &b, Value x) {
   const Parts parts = partsOf(b, x);
-  Value y = parts.size, t = plus(b, y, kShift), zero = b.splatLike(x, 0);
+  Value y = parts.size, t = plus(b, y, kLanczosShift), zero = b.splatLike(x, 0);
   Value above = b.sub(b.mul(plus(b, y, 0.5), b.unary<LogOp>(t)), t);
   above = b.add(plus(b, above, 0.5 * std::log(2 * kPi)), b.unary<LogOp>(b.div(series(b, y, false), y)));
   // 0 at 1 and 2 exactly, with the slope that it has.
@@ -68,7 +69,7 @@ Value logGamma(Build &b, Value x) {
 
 Value digamma(Build &b, Value x) {
   const Parts parts = partsOf(b, x);
-  Value y = parts.size, t = plus(b, y, kShift), one = b.splatLike(x, 1);
+  Value y = parts.size, t = plus(b, y, kLanczosShift), one = b.splatLike(x, 1);
   Value smooth = b.add(b.div(series(b, y, true), series(b, y, false)), b.unary<LogOp>(t));
   smooth = b.add(smooth, plus(b, b.div(plus(b, y, 0.5), t), -1));
   Value angle = b.scale(parts.rest, kPi);

@@ -18,8 +18,6 @@ using namespace tessera::train;
 
 namespace tessera::frontend {
 
-static constexpr double kPi = std::numbers::pi;
-
 /// 24 bits as a number from 0 to below 1.
 Value Random::next(ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, b.builder.getF32Type());
@@ -41,7 +39,7 @@ Value Random::uniform(ArrayRef<int64_t> shape, Type type) { return type.isF64() 
 Value Random::normal(ArrayRef<int64_t> shape, Type type) {
   Value u = uniform(shape, type), v = uniform(shape, type);
   Value logarithm = b.unary<LogOp>(b.sub(b.splatLike(u, 1), u)); // of what is above 0
-  return b.mul(b.unary<SqrtOp>(b.scale(logarithm, -2)), b.unary<CosOp>(b.scale(v, 2 * kPi)));
+  return b.mul(b.unary<SqrtOp>(b.scale(logarithm, -2)), b.unary<CosOp>(b.scale(v, 2 * std::numbers::pi)));
 }
 
 Value Random::exponential(ArrayRef<int64_t> shape, Type type) {
@@ -56,7 +54,7 @@ Value Random::exponential(ArrayRef<int64_t> shape, Type type) {
 Value Random::cauchy(ArrayRef<int64_t> shape, Type type) {
   // Between the points of the grid, exactly.
   Value u = uniform(shape, type);
-  Value angle = b.scale(plus(b, plus(b, u, -0.5), type.isF64() ? 0x1p-49 : 0x1p-25), kPi);
+  Value angle = b.scale(plus(b, plus(b, u, -0.5), type.isF64() ? 0x1p-49 : 0x1p-25), std::numbers::pi);
   return b.div(b.unary<CosOp>(angle), b.unary<SinOp>(angle));
 }
 

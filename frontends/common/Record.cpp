@@ -16,7 +16,7 @@ llvm::Error malformedRecord(const llvm::Twine &what) {
 
 namespace {
 constexpr int64_t kRecordVersion = 1;
-constexpr int kMaxDepth = 64;
+constexpr int kDeepestBrackets = 64;
 /// The parser recurses on brackets. Those in strings do not count.
 bool isTooDeep(StringRef text) {
   int depth = 0;
@@ -27,7 +27,7 @@ bool isTooDeep(StringRef text) {
       ++at; // what follows is escaped
     else if (c == '"')
       inString = !inString;
-    else if (!inString && (c == '[' || c == '{') && ++depth > kMaxDepth)
+    else if (!inString && (c == '[' || c == '{') && ++depth > kDeepestBrackets)
       return true;
     else if (!inString && (c == ']' || c == '}'))
       --depth;
@@ -127,7 +127,7 @@ llvm::Error readDropouts(const llvm::json::Object &record, ModelRecord &result) 
 
 Expected<ModelRecord> parseRecord(StringRef text) {
   if (isTooDeep(text))
-    return malformedRecord("its brackets are nested deeper than " + llvm::Twine(kMaxDepth));
+    return malformedRecord("its brackets are nested deeper than " + llvm::Twine(kDeepestBrackets));
   Expected<llvm::json::Value> parsed = llvm::json::parse(text);
   if (!parsed)
     return malformedRecord(llvm::toString(parsed.takeError()));

@@ -9,6 +9,8 @@ namespace tessera::onnx_import {
 
 /// The newest opset of the default domain that handlers were written against; the oldest that exporters still use.
 inline constexpr int kMinOpset = 11, kMaxOpset = 23;
+/// Rows whose handler is right in all of them.
+inline constexpr int kAny = kMinOpset, kNew = kMaxOpset;
 
 using Handler = mlir::LogicalResult (*)(Node &);
 

@@ -106,8 +106,7 @@ LogicalResult opSign(Node &n) {
   return n.set(frontend::sign(n.b, n.input(0)));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kActivationOps[] = {
     {"", "Acos", kAny, kNew, 1, ofFloat<simple<AcosOp>>},
     {"", "Acosh", kAny, kNew, 1, ofFloat<shared<frontend::acosh>>},
     {"", "Asin", kAny, kNew, 1, ofFloat<simple<AsinOp>>},
@@ -148,6 +147,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> activationOps() { return kRows; }
+ArrayRef<OpRow> activationOps() { return kActivationOps; }
 
 } // namespace tessera::onnx_import

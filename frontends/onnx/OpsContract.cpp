@@ -104,13 +104,13 @@ LogicalResult opEinsum(Node &n) {
   return failed(result) ? failure() : n.set(*result);
 }
 
-const OpRow kRows[] = {
+const OpRow kContractOps[] = {
     {"", "Einsum", 12, kMaxOpset, 1, opEinsum},
     {"", "Gemm", kMinOpset, kMaxOpset, 2, opGemm},
     {"", "MatMul", kMinOpset, kMaxOpset, 2, opMatMul},
 };
 } // namespace
 
-ArrayRef<OpRow> contractOps() { return kRows; }
+ArrayRef<OpRow> contractOps() { return kContractOps; }
 
 } // namespace tessera::onnx_import

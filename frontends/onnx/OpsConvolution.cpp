@@ -67,13 +67,12 @@ LogicalResult opConvTranspose(Node &n) {
   return setWithBias(n, convolveTransposed(n.b, y, filter, w, extra, groups));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kConvolutionOps[] = {
     {"", "Conv", kAny, kNew, 2, opConv},
     {"", "ConvTranspose", kAny, kNew, 2, opConvTranspose},
 };
 } // namespace
 
-ArrayRef<OpRow> convolutionOps() { return kRows; }
+ArrayRef<OpRow> convolutionOps() { return kConvolutionOps; }
 
 } // namespace tessera::onnx_import

@@ -231,8 +231,7 @@ LogicalResult opStopGradient(Node &n) {
   return n.set(StopGradientOp::create(n.b.builder, n.b.loc, n.input(0)));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kElementwiseOps[] = {
     {"", "Abs", kAny, kNew, 1, numericUnary<AbsOp>},
     {"", "Add", kAny, kNew, 2, binary<&Build::add>},
     {"", "And", kAny, kNew, 2, logical<Logic::And>},
@@ -267,6 +266,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> elementwiseOps() { return kRows; }
+ArrayRef<OpRow> elementwiseOps() { return kElementwiseOps; }
 
 } // namespace tessera::onnx_import

@@ -32,13 +32,12 @@ LogicalResult opAffineGrid(Node &n) {
   return failed(grid) ? failure() : n.set(*grid);
 }
 
-constexpr int kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kGridOps[] = {
     {"", "AffineGrid", 20, kNew, 2, opAffineGrid},
     {"", "GridSample", 16, kNew, 2, opGridSample},
 };
 } // namespace
 
-ArrayRef<OpRow> gridOps() { return kRows; }
+ArrayRef<OpRow> gridOps() { return kGridOps; }
 
 } // namespace tessera::onnx_import

@@ -74,14 +74,13 @@ LogicalResult opCol2Im(Node &n) {
   return failed(result) ? failure() : n.set(*result);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kImageOps[] = {
     {"", "Col2Im", 18, kNew, 3, opCol2Im},
     {"", "DepthToSpace", kAny, kNew, 1, opDepthToSpace},
     {"", "SpaceToDepth", kAny, kNew, 1, opSpaceToDepth},
 };
 } // namespace
 
-ArrayRef<OpRow> imageOps() { return kRows; }
+ArrayRef<OpRow> imageOps() { return kImageOps; }
 
 } // namespace tessera::onnx_import

@@ -119,8 +119,7 @@ LogicalResult opOneHot(Node &n) {
   return n.set(b.select(hit, on, off));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kIndexOps[] = {
     {"", "Gather", kAny, kNew, 2, opGather},
     {"", "GatherElements", kAny, kNew, 2, opGatherElements},
     {"", "GatherND", 12, kNew, 2, opGatherND},
@@ -128,6 +127,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> indexOps() { return kRows; }
+ArrayRef<OpRow> indexOps() { return kIndexOps; }
 
 } // namespace tessera::onnx_import

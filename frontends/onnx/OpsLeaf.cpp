@@ -149,8 +149,7 @@ LogicalResult opDropout(Node &n) {
   return n.set(x);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kLeafOps[] = {
     {"", "Constant", kAny, kNew, 0, opConstant}, {"", "ConstantOfShape", kAny, kNew, 1, opConstantOfShape},
     {"", "Dropout", kAny, kNew, 1, opDropout},   {"", "EyeLike", kAny, kNew, 1, opEyeLike},
     {"", "Range", kAny, kNew, 3, opRange},       {"", "Shape", kAny, kNew, 1, opShape},
@@ -158,6 +157,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> leafOps() { return kRows; }
+ArrayRef<OpRow> leafOps() { return kLeafOps; }
 
 } // namespace tessera::onnx_import

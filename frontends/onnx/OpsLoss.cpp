@@ -77,12 +77,12 @@ LogicalResult opNegativeLogLikelihoodLoss(Node &n) {
   return finish(n, pickedLoss(b, scores, targets, ignored), targets, ignored);
 }
 
-const OpRow kRows[] = {
+const OpRow kLossOps[] = {
     {"", "NegativeLogLikelihoodLoss", 12, kMaxOpset, 2, opNegativeLogLikelihoodLoss},
     {"", "SoftmaxCrossEntropyLoss", 12, kMaxOpset, 2, opSoftmaxCrossEntropyLoss},
 };
 } // namespace
 
-ArrayRef<OpRow> lossOps() { return kRows; }
+ArrayRef<OpRow> lossOps() { return kLossOps; }
 
 } // namespace tessera::onnx_import

@@ -166,8 +166,7 @@ LogicalResult opAttention(Node &n) {
   return n.set(result);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kNeuralOps[] = {
     {"", "Attention", 23, kNew, 3, opAttention},
     {"", "BatchNormalization", kAny, kNew, 5, opBatchNormalization},
     {"", "GroupNormalization", 18, kNew, 3, opGroupNormalization},
@@ -179,6 +178,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> neuralOps() { return kRows; }
+ArrayRef<OpRow> neuralOps() { return kNeuralOps; }
 
 } // namespace tessera::onnx_import

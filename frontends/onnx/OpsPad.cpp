@@ -48,12 +48,11 @@ LogicalResult opPad(Node &n) {
   return failed(result) ? failure() : n.set(*result);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kPadOps[] = {
     {"", "Pad", kAny, kNew, 2, opPad},
 };
 } // namespace
 
-ArrayRef<OpRow> padOps() { return kRows; }
+ArrayRef<OpRow> padOps() { return kPadOps; }
 
 } // namespace tessera::onnx_import

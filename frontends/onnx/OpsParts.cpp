@@ -175,8 +175,7 @@ LogicalResult opSlice(Node &n) {
   return n.set(n.b.slice(x, from, to, by));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kPartsOps[] = {
     {"", "Concat", kAny, kNew, 1, opConcat},
     {"", "SequenceAt", kAny, kNew, 2, opSequenceAt},
     {"", "Slice", kAny, kNew, 3, opSlice},
@@ -185,6 +184,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> partOps() { return kRows; }
+ArrayRef<OpRow> partOps() { return kPartsOps; }
 
 } // namespace tessera::onnx_import

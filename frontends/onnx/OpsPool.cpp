@@ -73,8 +73,7 @@ template <bool average> LogicalResult opGlobalPool(Node &n) {
   return n.set(n.b.reshape(result, shape));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kPoolOps[] = {
     {"", "AveragePool", kAny, kNew, 1, opAveragePool},
     {"", "GlobalAveragePool", kAny, kNew, 1, opGlobalPool<true>},
     {"", "GlobalMaxPool", kAny, kNew, 1, opGlobalPool<false>},
@@ -83,6 +82,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> poolOps() { return kRows; }
+ArrayRef<OpRow> poolOps() { return kPoolOps; }
 
 } // namespace tessera::onnx_import

@@ -129,14 +129,13 @@ template <Cell cell> LogicalResult opRecurrent(Node &n) {
   return n.wants(2) && cell == Cell::Lstm ? n.set(joined(b, lastCell, stateDim), 2) : success();
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kRecurrentOps[] = {
     {"", "GRU", kAny, kNew, 3, opRecurrent<Cell::Gru>},
     {"", "LSTM", kAny, kNew, 3, opRecurrent<Cell::Lstm>},
     {"", "RNN", kAny, kNew, 3, opRecurrent<Cell::Rnn>},
 };
 } // namespace
 
-ArrayRef<OpRow> recurrentOps() { return kRows; }
+ArrayRef<OpRow> recurrentOps() { return kRecurrentOps; }
 
 } // namespace tessera::onnx_import

@@ -109,8 +109,7 @@ LogicalResult opCumSum(Node &n) {
   return n.set(runningSums(n.b, n.input(0), *axis, {exclusive, reverse}));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kReduceOps[] = {
     {"", "CumSum", kAny, kNew, 2, opCumSum},
     {"", "ReduceL1", kAny, kNew, 1, reduction<Kind::L1>},
     {"", "ReduceL2", kAny, kNew, 1, reduction<Kind::L2>},
@@ -125,6 +124,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> reduceOps() { return kRows; }
+ArrayRef<OpRow> reduceOps() { return kReduceOps; }
 
 } // namespace tessera::onnx_import

@@ -124,12 +124,11 @@ LogicalResult opResize(Node &n) {
   return n.set(x);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kResizeOps[] = {
     {"", "Resize", kAny, kNew, 1, opResize},
 };
 } // namespace
 
-ArrayRef<OpRow> resizeOps() { return kRows; }
+ArrayRef<OpRow> resizeOps() { return kResizeOps; }
 
 } // namespace tessera::onnx_import

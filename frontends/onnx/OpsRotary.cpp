@@ -73,12 +73,11 @@ LogicalResult opRotaryEmbedding(Node &n) {
   return n.set(isFlat ? b.reshape(b.transpose(result, {0, 2, 1, 3}), n.shape(0)) : result);
 }
 
-constexpr int kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kRotaryOps[] = {
     {"", "RotaryEmbedding", 23, kNew, 3, opRotaryEmbedding},
 };
 } // namespace
 
-ArrayRef<OpRow> rotaryOps() { return kRows; }
+ArrayRef<OpRow> rotaryOps() { return kRotaryOps; }
 
 } // namespace tessera::onnx_import

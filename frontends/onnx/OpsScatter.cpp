@@ -66,13 +66,12 @@ LogicalResult opScatterElements(Node &n) {
   return failed(made) ? failure() : n.set(*made);
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kScatterOps[] = {
     {"", "ScatterElements", kAny, kNew, 3, opScatterElements},
     {"", "ScatterND", kAny, kNew, 3, opScatterND},
 };
 } // namespace
 
-ArrayRef<OpRow> scatterOps() { return kRows; }
+ArrayRef<OpRow> scatterOps() { return kScatterOps; }
 
 } // namespace tessera::onnx_import

@@ -99,8 +99,7 @@ LogicalResult opCompress(Node &n) {
   return n.set(takeAlong(n.b, x, *axis, kept));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kSelectOps[] = {
     {"", "ArgMax", kAny, kNew, 1, opArgMax<false>},
     {"", "ArgMin", kAny, kNew, 1, opArgMax<true>},
     {"", "Compress", kAny, kNew, 2, opCompress},
@@ -109,6 +108,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> selectOps() { return kRows; }
+ArrayRef<OpRow> selectOps() { return kSelectOps; }
 
 } // namespace tessera::onnx_import

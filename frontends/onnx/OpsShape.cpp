@@ -177,8 +177,7 @@ LogicalResult opTrilu(Node &n) {
   return n.set(n.b.select(n.b.broadcastTo(keep, n.shape(0)), x, n.b.splatLike(x, 0.0)));
 }
 
-constexpr int kAny = kMinOpset, kNew = kMaxOpset;
-const OpRow kRows[] = {
+const OpRow kShapeOps[] = {
     {"", "Expand", kAny, kNew, 2, opExpand},   {"", "Flatten", kAny, kNew, 1, opFlatten},
     {"", "Reshape", kAny, kNew, 2, opReshape}, {"", "Squeeze", kAny, kNew, 1, opSqueeze},
     {"", "Tile", kAny, kNew, 2, opTile},       {"", "Transpose", kAny, kNew, 1, opTranspose},
@@ -186,6 +185,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-ArrayRef<OpRow> shapeOps() { return kRows; }
+ArrayRef<OpRow> shapeOps() { return kShapeOps; }
 
 } // namespace tessera::onnx_import

@@ -7,17 +7,15 @@
 
 #include <algorithm>
 
-using namespace llvm;
-
 namespace tessera::pt2 {
 
 namespace {
-constexpr int kMaxDepth = 64;
+constexpr int kDeepestExpression = 64;
 
 /// Recursive descent by Python's precedence. Booleans are 0 and 1, as in Python; the first failure ends it.
 class Parser {
 public:
-  Parser(StringRef text, SizeOf sizeOf) : text(text), sizeOf(sizeOf) {}
+  Parser(llvm::StringRef text, SizeOf sizeOf) : text(text), sizeOf(sizeOf) {}
 
   std::optional<bool> run() {
     std::optional<int64_t> value = disjunction();
@@ -29,10 +27,10 @@ private:
   using Number = std::optional<int64_t>;
 
   void skip() { text = text.ltrim(); }
-  bool take(StringRef token) {
+  bool take(llvm::StringRef token) {
     skip();
-    const bool isWord = isAlpha(token.front());
-    if (!text.starts_with(token) || (isWord && text.size() > token.size() && isAlnum(text[token.size()])))
+    const bool isWord = llvm::isAlpha(token.front());
+    if (!text.starts_with(token) || (isWord && text.size() > token.size() && llvm::isAlnum(text[token.size()])))
       return false;
     text = text.drop_front(token.size());
     return true;
@@ -61,7 +59,7 @@ private:
   Number negation() {
     if (!take("not"))
       return comparison();
-    Number operand = ++depth > kMaxDepth ? fail() : negation();
+    Number operand = ++depth > kDeepestExpression ? fail() : negation();
     return operand ? Number(*operand == 0) : fail();
   }
   /// Also chains, as 2 <= n <= 5.
@@ -70,7 +68,7 @@ private:
     bool all = true, isAny = false;
     while (left) {
       int kind = 0;
-      for (StringRef token : {"==", "!=", "<=", ">=", "<", ">"}) {
+      for (llvm::StringRef token : {"==", "!=", "<=", ">=", "<", ">"}) {
         ++kind;
         if (take(token))
           break;
@@ -98,7 +96,7 @@ private:
         return left;
       Number right = product();
       int64_t result = 0;
-      if (!right || (isPlus ? AddOverflow(*left, *right, result) : SubOverflow(*left, *right, result)))
+      if (!right || (isPlus ? llvm::AddOverflow(*left, *right, result) : llvm::SubOverflow(*left, *right, result)))
         return fail();
       left = result;
     }
@@ -117,9 +115,9 @@ private:
       if (isQuotient || isRest) {
         if (*right <= 0)
           return fail();
-        const int64_t quotient = divideFloorSigned(*left, *right);
+        const int64_t quotient = llvm::divideFloorSigned(*left, *right);
         result = isQuotient ? quotient : *left - quotient * *right;
-      } else if (MulOverflow(*left, *right, result)) {
+      } else if (llvm::MulOverflow(*left, *right, result)) {
         return fail();
       }
       left = result;
@@ -127,12 +125,12 @@ private:
     return left;
   }
   Number unary() {
-    if (++depth > kMaxDepth)
+    if (++depth > kDeepestExpression)
       return fail();
     if (take("-")) {
       Number operand = unary();
       int64_t result = 0;
-      return operand && !SubOverflow(int64_t{0}, *operand, result) ? Number(result) : fail();
+      return operand && !llvm::SubOverflow(int64_t{0}, *operand, result) ? Number(result) : fail();
     }
     if (take("(")) {
       Number inner = disjunction();
@@ -169,7 +167,7 @@ private:
     if (quote != '\'' && quote != '"')
       return fail();
     const size_t end = text.find(quote, 1);
-    if (end == StringRef::npos)
+    if (end == llvm::StringRef::npos)
       return fail();
     std::string name = text.slice(1, end).str();
     text = text.drop_front(end + 1);
@@ -187,13 +185,13 @@ private:
     return dim && take("]") ? sizeOf(name, *dim) : fail();
   }
 
-  StringRef text;
+  llvm::StringRef text;
   SizeOf sizeOf;
   int depth = 0;
   bool failed = false;
 };
 } // namespace
 
-std::optional<bool> holds(StringRef guard, SizeOf sizeOf) { return Parser(guard, sizeOf).run(); }
+std::optional<bool> holds(llvm::StringRef guard, SizeOf sizeOf) { return Parser(guard, sizeOf).run(); }
 
 } // namespace tessera::pt2

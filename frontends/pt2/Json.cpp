@@ -30,7 +30,7 @@ const Json *Json::find(StringRef name) const {
 
 namespace {
 /// Lists and objects within each other. Reading and freeing a value recurse as deep.
-constexpr size_t kMaxDepth = 256;
+constexpr size_t kDeepestJson = 256;
 /// A program of ten thousand nodes has about a million.
 constexpr size_t kMaxValues = size_t{1} << 24;
 
@@ -119,8 +119,8 @@ private:
   bool push(Json value) {
     if (++values > kMaxValues)
       return stop("more than " + std::to_string(kMaxValues) + " values");
-    if (open.size() >= kMaxDepth)
-      return stop("lists and objects are nested deeper than " + std::to_string(kMaxDepth));
+    if (open.size() >= kDeepestJson)
+      return stop("lists and objects are nested deeper than " + std::to_string(kDeepestJson));
     open.push_back(place(std::move(value)));
     return true;
   }

@@ -128,7 +128,7 @@ LogicalResult opHardswish(Call &c) {
   });
 }
 
-const OpRow kRows[] = {
+const OpRow kActivationOps[] = {
     {"aten.celu.default", opCelu},
     {"aten.elu.default", opElu},
     {"aten.gelu.default", opGelu},
@@ -150,6 +150,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> activationOps() { return kRows; }
+llvm::ArrayRef<OpRow> activationOps() { return kActivationOps; }
 
 } // namespace tessera::pt2

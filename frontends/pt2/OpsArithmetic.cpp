@@ -206,7 +206,7 @@ LogicalResult opLerp(Call &c) {
   return c.set(b.convert(b.select(isNear, b.add(x, b.mul(weight, way)), fromEnd), c.resultElement()));
 }
 
-const OpRow kRows[] = {
+const OpRow kArithmeticOps[] = {
     {"aten.add.Scalar", opAdd},
     {"aten.add.Tensor", opAdd},
     {"aten.addcdiv.default", opAddProduct<true>, "self,tensor1,tensor2"},
@@ -246,6 +246,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> arithmeticOps() { return kRows; }
+llvm::ArrayRef<OpRow> arithmeticOps() { return kArithmeticOps; }
 
 } // namespace tessera::pt2

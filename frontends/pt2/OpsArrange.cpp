@@ -137,7 +137,7 @@ LogicalResult opGlu(Call &c) {
   return c.set(c.b.mul(frontend::sliceAlong(c.b, c.value("self"), *dim, 0, half), gate));
 }
 
-const OpRow kRows[] = {
+const OpRow kArrangeOps[] = {
     {"aten.adjoint.default", opAdjoint},
     {"aten.flip.default", opFlip},
     {"aten.fliplr.default", opFlipDim<1>},
@@ -157,6 +157,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> arrangeOps() { return kRows; }
+llvm::ArrayRef<OpRow> arrangeOps() { return kArrangeOps; }
 
 } // namespace tessera::pt2

@@ -50,7 +50,7 @@ template <int part> LogicalResult opPart(Call &c) {
 }
 
 /// To another complex type; of real numbers; or to a real type, which leaves the real part.
-LogicalResult opTo(Call &c) {
+LogicalResult opComplexTo(Call &c) {
   if (!c.givesComplex()) {
     if (!c.isComplex("self") || !isa_and_nonnull<FloatType>(c.resultElement()))
       return c.fail(kNoComplex);
@@ -86,7 +86,7 @@ template <bool isSum, bool isTurned = false> LogicalResult opSum(Call &c) {
 }
 
 /// A real operand scales both parts: no product of an infinity with an imaginary part of 0 is made.
-LogicalResult opMul(Call &c) {
+LogicalResult opComplexMul(Call &c) {
   const bool isScaled = isReal(c, "other"), isScale = !isScaled && isReal(c, "self");
   auto x = isScale ? factorOf(c, "self") : pairsOf(c, "self");
   auto y = isScaled ? factorOf(c, "other") : pairsOf(c, "other");
@@ -96,7 +96,7 @@ LogicalResult opMul(Call &c) {
 }
 
 /// By a real divisor each part is divided.
-LogicalResult opDiv(Call &c) {
+LogicalResult opComplexDiv(Call &c) {
   const bool isScaled = isReal(c, "other");
   auto x = pairsOf(c, "self"), y = isScaled ? factorOf(c, "other") : pairsOf(c, "other");
   if (failed(x) || failed(y) || failed(broadcast(c, *x, *y)))
@@ -119,9 +119,9 @@ LogicalResult choose(Call &c, StringRef condition, StringRef onTrue, StringRef o
   auto wide = [&](Value value) { return c.b.broadcastTo(value, *common); };
   return c.setComplex(c.b.select(wide(c.b.reshape(c.value(condition), shape)), wide(*x), wide(*y)));
 }
-LogicalResult opWhere(Call &c) { return choose(c, "condition", "self", "other"); }
+LogicalResult opComplexWhere(Call &c) { return choose(c, "condition", "self", "other"); }
 /// One number in the shape of `self`.
-LogicalResult opFill(Call &c) {
+LogicalResult opComplexFill(Call &c) {
   auto x = pairsOf(c, "value");
   if (failed(x))
     return failure();
@@ -129,7 +129,7 @@ LogicalResult opFill(Call &c) {
     return c.fail("expected a complex tensor, and one number");
   return c.setComplex(c.b.broadcastTo(*x, c.shape("self")));
 }
-LogicalResult opMaskedFill(Call &c) { return choose(c, "mask", "value", "self"); }
+LogicalResult opComplexMaskedFill(Call &c) { return choose(c, "mask", "value", "self"); }
 
 // --- What moves elements, or adds them up ---
 
@@ -156,13 +156,13 @@ LogicalResult eachPart(Call &c, ArrayRef<StringRef> widened = {}) {
   return success();
 }
 LogicalResult opEachPart(Call &c) { return eachPart(c); }
-LogicalResult opAdjoint(Call &c) {
+LogicalResult opComplexAdjoint(Call &c) {
   return failed(eachPart(c)) ? failure() : c.setComplex(frontend::conjugate(c.b, c.outputs[0].value));
 }
-LogicalResult opCopy(Call &c) { return eachPart(c, {"src"}); }
+LogicalResult opComplexCopy(Call &c) { return eachPart(c, {"src"}); }
 LogicalResult opPut(Call &c) { return c.isComplex("values") ? eachPart(c) : c.fail(kNoComplex); }
 LogicalResult opPlace(Call &c) { return c.isComplex("src") ? eachPart(c) : c.fail(kNoComplex); }
-LogicalResult opPad(Call &c) {
+LogicalResult opComplexPad(Call &c) {
   const bool isZero = !c.has("value") || c.number("value") == 0.0;
   return isZero ? eachPart(c) : c.fail("complex numbers are padded only with 0");
 }
@@ -187,20 +187,20 @@ LogicalResult opFilled(Call &c) {
 }
 
 /// In place: of a constant, as torch.tensor() in a module writes it, nothing changes.
-LogicalResult opDetachInPlace(Call &c) {
+LogicalResult opComplexDetachInPlace(Call &c) {
   return c.known("self") ? opPairs(c) : c.fail("it changes what is no constant");
 }
-LogicalResult opNothing(Call &) { return success(); }
+LogicalResult opComplexNothing(Call &) { return success(); }
 
-const OpRow kRows[] = {
-    {"aten._assert_tensor_metadata.default", opNothing, ""},
+const OpRow kComplexOps[] = {
+    {"aten._assert_tensor_metadata.default", opComplexNothing, ""},
     {"aten._conj.default", opConjugate},
     {"aten._conj_physical.default", opConjugate},
-    {"aten._to_copy.default", opTo},
+    {"aten._to_copy.default", opComplexTo},
     {"aten._unsafe_view.default", opEachPart},
     {"aten.add.Scalar", opSum<true>},
     {"aten.add.Tensor", opSum<true>},
-    {"aten.adjoint.default", opAdjoint},
+    {"aten.adjoint.default", opComplexAdjoint},
     {"aten.alias.default", opPairs},
     {"aten.broadcast_tensors.default", opEachPart, ""},
     {"aten.cat.default", opEachPart, ""},
@@ -210,21 +210,21 @@ const OpRow kRows[] = {
     {"aten.concat.default", opEachPart, ""},
     {"aten.conj.default", opConjugate},
     {"aten.conj_physical.default", opConjugate},
-    {"aten.constant_pad_nd.default", opPad},
+    {"aten.constant_pad_nd.default", opComplexPad},
     {"aten.contiguous.default", opPairs},
-    {"aten.copy.default", opCopy, "self,src"},
+    {"aten.copy.default", opComplexCopy, "self,src"},
     {"aten.cumsum.default", opEachPart},
     {"aten.detach.default", opBoth<StopGradientOp>},
-    {"aten.detach_.default", opDetachInPlace},
+    {"aten.detach_.default", opComplexDetachInPlace},
     {"aten.diagonal.default", opEachPart},
-    {"aten.div.Scalar", opDiv},
-    {"aten.div.Tensor", opDiv},
+    {"aten.div.Scalar", opComplexDiv},
+    {"aten.div.Tensor", opComplexDiv},
     {"aten.embedding.default", opEachPart, "weight,indices"},
     {"aten.empty.memory_format", opFilled, ""},
     {"aten.expand.default", opEachPart},
     {"aten.expand_as.default", opEachPart, "self,other"},
-    {"aten.fill.Scalar", opFill},
-    {"aten.fill.Tensor", opFill, "self,value"},
+    {"aten.fill.Scalar", opComplexFill},
+    {"aten.fill.Tensor", opComplexFill, "self,value"},
     {"aten.flatten.using_ints", opEachPart},
     {"aten.flip.default", opEachPart},
     {"aten.full.default", opFilled, ""},
@@ -234,24 +234,24 @@ const OpRow kRows[] = {
     {"aten.index_put.default", opPut, "self,values"},
     {"aten.index_select.default", opEachPart, "self,index"},
     {"aten.lift_fresh_copy.default", opPairs},
-    {"aten.mH.default", opAdjoint},
+    {"aten.mH.default", opComplexAdjoint},
     {"aten.mT.default", opEachPart},
-    {"aten.masked_fill.Scalar", opMaskedFill, "self,mask"},
-    {"aten.masked_fill.Tensor", opMaskedFill, "self,mask"},
-    {"aten.matrix_H.default", opAdjoint},
+    {"aten.masked_fill.Scalar", opComplexMaskedFill, "self,mask"},
+    {"aten.masked_fill.Tensor", opComplexMaskedFill, "self,mask"},
+    {"aten.matrix_H.default", opComplexAdjoint},
     {"aten.mean.default", opEachPart},
     {"aten.mean.dim", opEachPart},
     {"aten.movedim.int", opEachPart},
     {"aten.movedim.intlist", opEachPart},
-    {"aten.mul.Scalar", opMul},
-    {"aten.mul.Tensor", opMul},
+    {"aten.mul.Scalar", opComplexMul},
+    {"aten.mul.Tensor", opComplexMul},
     {"aten.narrow.default", opEachPart},
     {"aten.neg.default", opBoth<NegOp>},
     {"aten.new_zeros.default", opFilled},
     {"aten.numpy_T.default", opEachPart},
     {"aten.ones.default", opFilled, ""},
     {"aten.ones_like.default", opFilled},
-    {"aten.pad.default", opPad},
+    {"aten.pad.default", opComplexPad},
     {"aten.permute.default", opEachPart},
     {"aten.polar.default", opPolar, "abs,angle"},
     {"aten.real.default", opPart<0>},
@@ -285,13 +285,13 @@ const OpRow kRows[] = {
     {"aten.sym_numel.default", opSizes},
     {"aten.sym_size.int", opSizes},
     {"aten.t.default", opEachPart},
-    {"aten.to.device", opTo},
-    {"aten.to.dtype", opTo},
-    {"aten.to.dtype_layout", opTo},
+    {"aten.to.device", opComplexTo},
+    {"aten.to.dtype", opComplexTo},
+    {"aten.to.dtype_layout", opComplexTo},
     {"aten.transpose.int", opEachPart},
     {"aten.tril.default", opEachPart},
     {"aten.triu.default", opEachPart},
-    {"aten.type_as.default", opTo, "self,other"},
+    {"aten.type_as.default", opComplexTo, "self,other"},
     {"aten.unbind.int", opEachPart},
     {"aten.unflatten.int", opEachPart},
     {"aten.unsqueeze.default", opEachPart},
@@ -299,14 +299,14 @@ const OpRow kRows[] = {
     {"aten.view_as.default", opEachPart, "self,other"},
     {"aten.view_as_complex.default", opViewAsComplex},
     {"aten.view_as_real.default", opViewAsReal},
-    {"aten.where.ScalarOther", opWhere, "condition,self"},
-    {"aten.where.ScalarSelf", opWhere, "condition,other"},
-    {"aten.where.self", opWhere, "condition,self,other"},
+    {"aten.where.ScalarOther", opComplexWhere, "condition,self"},
+    {"aten.where.ScalarSelf", opComplexWhere, "condition,other"},
+    {"aten.where.self", opComplexWhere, "condition,self,other"},
     {"aten.zeros.default", opFilled, ""},
     {"aten.zeros_like.default", opFilled},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> complexOps() { return kRows; }
+llvm::ArrayRef<OpRow> complexOps() { return kComplexOps; }
 
 } // namespace tessera::pt2

@@ -43,7 +43,7 @@ Value magnitudeOf(Build &b, Value pairs) {
 }
 
 /// Norms are those of the magnitudes.
-LogicalResult opNorm(Call &c) {
+LogicalResult opComplexNorm(Call &c) {
   auto real = callReal(c, [&](int i) { return c.inputs[i].isComplex ? magnitudeOf(c.b, c.input(i)) : Value(); });
   if (failed(real))
     return failure();
@@ -52,7 +52,7 @@ LogicalResult opNorm(Call &c) {
 }
 
 /// The loss between the magnitudes of the difference and zeros.
-LogicalResult opL1(Call &c) {
+LogicalResult opComplexL1(Call &c) {
   if (!c.isComplex("self") || !c.isComplex("target") || c.shape("self") != c.shape("target"))
     return c.fail("expected complex tensors of one shape");
   Value size = magnitudeOf(c.b, c.b.sub(c.value("self"), c.value("target")));
@@ -122,7 +122,7 @@ Value power(Build &b, Value pairs, int64_t exponent) {
 }
 
 /// Products for whole exponents; roots for halves.
-LogicalResult opPow(Call &c) {
+LogicalResult opComplexPow(Call &c) {
   constexpr double kMost = 16;
   auto exponent = c.number("exponent");
   if (!c.isComplex("self") || !exponent)
@@ -134,31 +134,31 @@ LogicalResult opPow(Call &c) {
   Value made = power(c.b, c.value("self"), static_cast<int64_t>(std::abs(*exponent)));
   return c.setComplex(*exponent > 0 ? made : inverseOf(c.b, made));
 }
-LogicalResult opSquare(Call &c) {
+LogicalResult opComplexSquare(Call &c) {
   return c.isComplex("self") ? c.setComplex(power(c.b, c.value("self"), 2)) : c.fail(kNoComplex);
 }
 
-const OpRow kRows[] = {
+const OpRow kComplexFunctionOps[] = {
     {"aten.abs.default", toReal<magnitude>},
     {"aten.angle.default", toReal<angle>},
     {"aten.cos.default", toPairs<cosine>},
     {"aten.exp.default", toPairs<exponential>},
-    {"aten.l1_loss.default", opL1, "self,target"},
-    {"aten.linalg_norm.default", opNorm},
-    {"aten.linalg_vector_norm.default", opNorm},
+    {"aten.l1_loss.default", opComplexL1, "self,target"},
+    {"aten.linalg_norm.default", opComplexNorm},
+    {"aten.linalg_vector_norm.default", opComplexNorm},
     {"aten.log.default", toPairs<logarithm>},
-    {"aten.norm.Scalar", opNorm},
-    {"aten.norm.ScalarOpt_dim", opNorm},
-    {"aten.pow.Tensor_Scalar", opPow},
+    {"aten.norm.Scalar", opComplexNorm},
+    {"aten.norm.ScalarOpt_dim", opComplexNorm},
+    {"aten.pow.Tensor_Scalar", opComplexPow},
     {"aten.reciprocal.default", toPairs<inverse>},
     {"aten.rsqrt.default", toPairs<inverseRoot>},
     {"aten.sgn.default", toPairs<sgn>},
     {"aten.sin.default", toPairs<sine>},
     {"aten.sqrt.default", toPairs<squareRoot>},
-    {"aten.square.default", opSquare},
+    {"aten.square.default", opComplexSquare},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> complexFunctionOps() { return kRows; }
+llvm::ArrayRef<OpRow> complexFunctionOps() { return kComplexFunctionOps; }
 
 } // namespace tessera::pt2

@@ -72,7 +72,7 @@ LogicalResult opVdot(Call &c) {
 }
 
 /// The bias is added to the product.
-LogicalResult opLinear(Call &c) {
+LogicalResult opComplexLinear(Call &c) {
   if (!c.isTensor("bias"))
     return opProduct(c);
   auto made = productOf(c, c.at("bias"));
@@ -85,13 +85,13 @@ LogicalResult opLinear(Call &c) {
   return c.setComplex(c.b.add(*made, c.b.broadcastTo(c.value("bias"), *shape)));
 }
 
-const OpRow kRows[] = {
+const OpRow kComplexProductOps[] = {
     {"aten.bmm.default", opProduct, "self,mat2"},
     {"aten.dot.default", opProduct, "self,tensor"},
     {"aten.einsum.default", opProduct, ""},
     {"aten.inner.default", opProduct, "self,other"},
     {"aten.linalg_matmul.default", opProduct, "self,other"},
-    {"aten.linear.default", opLinear, "input,weight"},
+    {"aten.linear.default", opComplexLinear, "input,weight"},
     {"aten.matmul.default", opProduct, "self,other"},
     {"aten.mm.default", opProduct, "self,mat2"},
     {"aten.mv.default", opProduct, "self,vec"},
@@ -101,6 +101,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> complexProductOps() { return kRows; }
+llvm::ArrayRef<OpRow> complexProductOps() { return kComplexProductOps; }
 
 } // namespace tessera::pt2

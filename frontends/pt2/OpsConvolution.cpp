@@ -98,7 +98,7 @@ template <bool isTransposed> LogicalResult opConvolution(Call &c) {
   return c.set(c.b.reshape(result, shapeOf(result).drop_front()));
 }
 
-const OpRow kRows[] = {
+const OpRow kConvolutionOps[] = {
     {"aten.conv1d.default", opConvolution<false>, "input,weight"},
     {"aten.conv1d.padding", opConvolution<false>, "input,weight"},
     {"aten.conv2d.default", opConvolution<false>, "input,weight"},
@@ -112,6 +112,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> convolutionOps() { return kRows; }
+llvm::ArrayRef<OpRow> convolutionOps() { return kConvolutionOps; }
 
 } // namespace tessera::pt2

@@ -88,12 +88,12 @@ LogicalResult opBinCount(Call &c) {
   return c.set(frontend::place(b, frontend::ScatterKind::Add, none, x, weights));
 }
 
-const OpRow kRows[] = {
+const OpRow kCountOps[] = {
     {"aten.bincount.default", opBinCount},
     {"aten.histc.default", opHistogram},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> countOps() { return kRows; }
+llvm::ArrayRef<OpRow> countOps() { return kCountOps; }
 
 } // namespace tessera::pt2

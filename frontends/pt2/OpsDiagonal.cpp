@@ -220,7 +220,7 @@ template <bool lower> LogicalResult opTriangleIndices(Call &c) {
   return c.set(std::move(values));
 }
 
-const OpRow kRows[] = {
+const OpRow kDiagonalOps[] = {
     {"aten.diag.default", opDiag},
     {"aten.diag_embed.default", opDiagEmbed},
     {"aten.diagflat.default", opDiagFlat},
@@ -238,6 +238,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> diagonalOps() { return kRows; }
+llvm::ArrayRef<OpRow> diagonalOps() { return kDiagonalOps; }
 
 } // namespace tessera::pt2

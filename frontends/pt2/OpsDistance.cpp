@@ -300,7 +300,7 @@ LogicalResult opPdist(Call &c) {
   return c.set(b.convert(result, element));
 }
 
-const OpRow kRows[] = {
+const OpRow kDistanceOps[] = {
     {"aten._cdist_forward.default", opCdist, "x1,x2"},
     {"aten._pdist_forward.default", opPdist},
     {"aten.binary_cross_entropy.default", opBinary, "self,target"},
@@ -323,6 +323,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> distanceOps() { return kRows; }
+llvm::ArrayRef<OpRow> distanceOps() { return kDistanceOps; }
 
 } // namespace tessera::pt2

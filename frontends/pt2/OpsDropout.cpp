@@ -50,7 +50,7 @@ template <bool isChannels, bool isAlpha> LogicalResult opOtherDropout(Call &c) {
   return c.set(b.select(wide, kept, b.splatLike(x, alpha * scale * (rate - 1))));
 }
 
-const OpRow kRows[] = {
+const OpRow kDropoutOps[] = {
     {"aten.alpha_dropout.default", opOtherDropout<false, true>, "input"},
     {"aten.dropout.default", opDropout, "input"},
     {"aten.feature_alpha_dropout.default", opOtherDropout<true, true>, "input"},
@@ -59,6 +59,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> dropoutOps() { return kRows; }
+llvm::ArrayRef<OpRow> dropoutOps() { return kDropoutOps; }
 
 } // namespace tessera::pt2

@@ -206,7 +206,7 @@ LogicalResult opDetachInPlace(Call &c) {
   return c.known("self") ? c.set(c.value("self")) : c.fail("it changes what is no constant");
 }
 
-const OpRow kRows[] = {
+const OpRow kElementwiseOps[] = {
     {"aten.__and__.Scalar", bitwise<Logic::And>},
     {"aten.__and__.Tensor", bitwise<Logic::And>, "self,other"},
     {"aten.__or__.Scalar", bitwise<Logic::Or>},
@@ -292,6 +292,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> elementwiseOps() { return kRows; }
+llvm::ArrayRef<OpRow> elementwiseOps() { return kElementwiseOps; }
 
 } // namespace tessera::pt2

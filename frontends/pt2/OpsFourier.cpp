@@ -57,12 +57,12 @@ LogicalResult readNorm(Call &c, bool isForward, Plan &plan) {
 }
 
 /// How many dimensions the forms have: one, the last two unless others are named, or all.
-enum class Form { One, Two, All };
+enum class Axes { One, Two, All };
 
-FailureOr<Plan> planOf(Call &c, Form form, Kind kind, bool isForward) {
+FailureOr<Plan> planOf(Call &c, Axes form, Kind kind, bool isForward) {
   ArrayRef<int64_t> shape = sizesOf(c);
   const auto rank = static_cast<int64_t>(shape.size());
-  const StringRef counts = form == Form::One ? "n" : "s";
+  const StringRef counts = form == Axes::One ? "n" : "s";
   auto sizes = c.has(counts) ? c.ints(counts) : std::optional(SmallVector<int64_t>());
   if (!sizes)
     return c.fail("'" + counts + "' is not known");
@@ -71,9 +71,9 @@ FailureOr<Plan> planOf(Call &c, Form form, Kind kind, bool isForward) {
     return c.fail("'dim' is not known");
   if (c.has("dim"))
     plan.dims = *c.ints("dim");
-  else if (form == Form::One)
+  else if (form == Axes::One)
     plan.dims = {-1};
-  else if (form == Form::Two)
+  else if (form == Axes::Two)
     plan.dims = {-2, -1};
   else
     for (int64_t dim = c.has("s") ? rank - static_cast<int64_t>(sizes->size()) : 0; dim < rank; ++dim)
@@ -84,7 +84,7 @@ FailureOr<Plan> planOf(Call &c, Form form, Kind kind, bool isForward) {
     return c.fail("'" + counts + "' has " + Twine(sizes->size()) + " sizes, not " + Twine(plan.dims.size()));
   for (auto [i, dim] : llvm::enumerate(plan.dims)) {
     const bool isHalf = kind == Kind::ToReal && i + 1 == plan.dims.size();
-    const bool isGiven = c.has(counts) && (form == Form::One || (*sizes)[i] != -1);
+    const bool isGiven = c.has(counts) && (form == Axes::One || (*sizes)[i] != -1);
     plan.sizes.push_back(isGiven ? (*sizes)[i] : sizeOf(shape, dim, isHalf));
   }
   return failed(readNorm(c, isForward, plan)) ? FailureOr<Plan>() : plan;
@@ -134,7 +134,7 @@ LogicalResult run(Call &c, const Plan &plan, Kind kind, bool isForward) {
   return kind == Kind::ToReal ? c.set(made) : c.setComplex(made);
 }
 
-template <Form form, Kind kind, bool isForward> LogicalResult opFourier(Call &c) {
+template <Axes form, Kind kind, bool isForward> LogicalResult opFourier(Call &c) {
   auto plan = planOf(c, form, kind, isForward);
   if (failed(plan))
     return failure();
@@ -201,35 +201,35 @@ template <bool isHalf> LogicalResult opFrequencies(Call &c) {
   return c.set(std::move(values));
 }
 
-const OpRow kRows[] = {
+const OpRow kFourierOps[] = {
     {"aten._fft_c2c.default", opComplexToComplex},
     {"aten._fft_c2r.default", opComplexToReal},
     {"aten._fft_r2c.default", opRealToComplex},
-    {"aten.fft_fft.default", opFourier<Form::One, Kind::Complex, true>},
-    {"aten.fft_fft2.default", opFourier<Form::Two, Kind::Complex, true>},
+    {"aten.fft_fft.default", opFourier<Axes::One, Kind::Complex, true>},
+    {"aten.fft_fft2.default", opFourier<Axes::Two, Kind::Complex, true>},
     {"aten.fft_fftfreq.default", opFrequencies<false>, ""},
-    {"aten.fft_fftn.default", opFourier<Form::All, Kind::Complex, true>},
+    {"aten.fft_fftn.default", opFourier<Axes::All, Kind::Complex, true>},
     {"aten.fft_fftshift.default", opShift<false>},
-    {"aten.fft_hfft.default", opFourier<Form::One, Kind::ToReal, true>},
-    {"aten.fft_hfft2.default", opFourier<Form::Two, Kind::ToReal, true>},
-    {"aten.fft_hfftn.default", opFourier<Form::All, Kind::ToReal, true>},
-    {"aten.fft_ifft.default", opFourier<Form::One, Kind::Complex, false>},
-    {"aten.fft_ifft2.default", opFourier<Form::Two, Kind::Complex, false>},
-    {"aten.fft_ifftn.default", opFourier<Form::All, Kind::Complex, false>},
+    {"aten.fft_hfft.default", opFourier<Axes::One, Kind::ToReal, true>},
+    {"aten.fft_hfft2.default", opFourier<Axes::Two, Kind::ToReal, true>},
+    {"aten.fft_hfftn.default", opFourier<Axes::All, Kind::ToReal, true>},
+    {"aten.fft_ifft.default", opFourier<Axes::One, Kind::Complex, false>},
+    {"aten.fft_ifft2.default", opFourier<Axes::Two, Kind::Complex, false>},
+    {"aten.fft_ifftn.default", opFourier<Axes::All, Kind::Complex, false>},
     {"aten.fft_ifftshift.default", opShift<true>},
-    {"aten.fft_ihfft.default", opFourier<Form::One, Kind::FromReal, false>},
-    {"aten.fft_ihfft2.default", opFourier<Form::Two, Kind::FromReal, false>},
-    {"aten.fft_ihfftn.default", opFourier<Form::All, Kind::FromReal, false>},
-    {"aten.fft_irfft.default", opFourier<Form::One, Kind::ToReal, false>},
-    {"aten.fft_irfft2.default", opFourier<Form::Two, Kind::ToReal, false>},
-    {"aten.fft_irfftn.default", opFourier<Form::All, Kind::ToReal, false>},
-    {"aten.fft_rfft.default", opFourier<Form::One, Kind::FromReal, true>},
-    {"aten.fft_rfft2.default", opFourier<Form::Two, Kind::FromReal, true>},
+    {"aten.fft_ihfft.default", opFourier<Axes::One, Kind::FromReal, false>},
+    {"aten.fft_ihfft2.default", opFourier<Axes::Two, Kind::FromReal, false>},
+    {"aten.fft_ihfftn.default", opFourier<Axes::All, Kind::FromReal, false>},
+    {"aten.fft_irfft.default", opFourier<Axes::One, Kind::ToReal, false>},
+    {"aten.fft_irfft2.default", opFourier<Axes::Two, Kind::ToReal, false>},
+    {"aten.fft_irfftn.default", opFourier<Axes::All, Kind::ToReal, false>},
+    {"aten.fft_rfft.default", opFourier<Axes::One, Kind::FromReal, true>},
+    {"aten.fft_rfft2.default", opFourier<Axes::Two, Kind::FromReal, true>},
     {"aten.fft_rfftfreq.default", opFrequencies<true>, ""},
-    {"aten.fft_rfftn.default", opFourier<Form::All, Kind::FromReal, true>},
+    {"aten.fft_rfftn.default", opFourier<Axes::All, Kind::FromReal, true>},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> fourierOps() { return kRows; }
+llvm::ArrayRef<OpRow> fourierOps() { return kFourierOps; }
 
 } // namespace tessera::pt2

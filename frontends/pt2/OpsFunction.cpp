@@ -175,7 +175,7 @@ LogicalResult opNanToNum(Call &c) {
       b.select(compareWith(b, CompareDirection::Eq, x, -infinity), b.splatLike(x, c.numberOr("neginf", -largest)), y));
 }
 
-const OpRow kRows[] = {
+const OpRow kFunctionOps[] = {
     {"aten.abs.default", numeric<AbsOp>},
     {"aten.absolute.default", numeric<AbsOp>},
     {"aten.acos.default", simple<AcosOp>},
@@ -256,6 +256,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> functionOps() { return kRows; }
+llvm::ArrayRef<OpRow> functionOps() { return kFunctionOps; }
 
 } // namespace tessera::pt2

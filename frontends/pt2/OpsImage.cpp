@@ -63,7 +63,7 @@ bool readBlocks(Call &c, ArrayRef<int64_t> image, frontend::Window &w) {
   return frontend::countBlocks(c, w);
 }
 
-LogicalResult opUnfold(Call &c) {
+LogicalResult opImageUnfold(Call &c) {
   const SmallVector<int64_t> shape(c.shape("self"));
   frontend::Window w;
   if (shape.size() != 3 && shape.size() != 4)
@@ -97,16 +97,16 @@ LogicalResult opFold(Call &c) {
   return c.set(shape.size() == 2 ? c.b.reshape(*image, shapeOf(*image).drop_front()) : *image);
 }
 
-const OpRow kRows[] = {
+const OpRow kImageOps[] = {
     {"aten.channel_shuffle.default", opChannelShuffle},
     {"aten.col2im.default", opFold},
-    {"aten.im2col.default", opUnfold},
+    {"aten.im2col.default", opImageUnfold},
     {"aten.native_channel_shuffle.default", opChannelShuffle},
     {"aten.pixel_shuffle.default", opPixelShuffle},
     {"aten.pixel_unshuffle.default", opPixelUnshuffle},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> imageOps() { return kRows; }
+llvm::ArrayRef<OpRow> imageOps() { return kImageOps; }
 
 } // namespace tessera::pt2

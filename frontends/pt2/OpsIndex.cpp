@@ -111,7 +111,7 @@ LogicalResult opIndexSelect(Call &c) {
   return c.set(b.moveDim(b.gatherRows(x, index), 0, *dim));
 }
 
-const OpRow kRows[] = {
+const OpRow kIndexOps[] = {
     {"aten.index.Tensor", opIndex},
     {"aten.masked_select.default", opMaskedSelect, "self,mask"},
     {"aten.one_hot.default", opOneHot},
@@ -119,6 +119,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> indexOps() { return kRows; }
+llvm::ArrayRef<OpRow> indexOps() { return kIndexOps; }
 
 } // namespace tessera::pt2

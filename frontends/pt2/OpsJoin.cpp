@@ -178,7 +178,7 @@ LogicalResult opMeshgrid(Call &c) {
   return c.setList(made);
 }
 
-const OpRow kRows[] = {
+const OpRow kJoinOps[] = {
     {"aten.atleast_1d.Sequence", opAtLeast<1>, ""},
     {"aten.atleast_1d.default", opAtLeast<1>},
     {"aten.atleast_2d.Sequence", opAtLeast<2>, ""},
@@ -201,6 +201,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> joinOps() { return kRows; }
+llvm::ArrayRef<OpRow> joinOps() { return kJoinOps; }
 
 } // namespace tessera::pt2

@@ -11,7 +11,7 @@ namespace tessera::pt2 {
 
 namespace {
 /// Elements up to which a tensor that is made from nothing is known, so that what follows from it can be.
-constexpr int64_t kMaxKnown = 1 << 16;
+constexpr int64_t kMostEvaluated = 1 << 16;
 
 LogicalResult opArange(Call &c) {
   Type element = c.resultElement();
@@ -24,7 +24,7 @@ LogicalResult opArange(Call &c) {
   const auto count = static_cast<int64_t>(std::max(0.0, length));
   Build &b = c.b;
   // Of integers exactly; floats are numbers times the step, as PyTorch computes them, too.
-  if (auto type = RankedTensorType::get({count}, element); count <= kMaxKnown) {
+  if (auto type = RankedTensorType::get({count}, element); count <= kMostEvaluated) {
     HostTensor values = HostTensor::splat(type, 0);
     for (int64_t i = 0; i < count; ++i)
       if (values.isFloat())
@@ -68,7 +68,8 @@ LogicalResult filled(Call &c, std::optional<SmallVector<int64_t>> shape, std::op
   if (failed(one))
     return failure();
   auto type = RankedTensorType::get(*shape, element);
-  return *countElements(*shape) <= kMaxKnown ? c.set(HostTensor::splat(type, *value)) : c.set(c.b.splat(type, *value));
+  return *countElements(*shape) <= kMostEvaluated ? c.set(HostTensor::splat(type, *value))
+                                                  : c.set(c.b.splat(type, *value));
 }
 LogicalResult opFull(Call &c) { return filled(c, c.ints("size"), c.number("fill_value")); }
 template <int value> LogicalResult opFilled(Call &c) { return filled(c, c.ints("size"), value); }
@@ -143,7 +144,7 @@ LogicalResult opAssertAsync(Call &c) {
   return success();
 }
 
-const OpRow kRows[] = {
+const OpRow kLeafOps[] = {
     {"aten._assert_async.default", opAssertAsync},
     {"aten._assert_async.msg", opAssertAsync},
     {"aten._assert_scalar.default", opAssert, ""},
@@ -190,6 +191,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> leafOps() { return kRows; }
+llvm::ArrayRef<OpRow> leafOps() { return kLeafOps; }
 
 } // namespace tessera::pt2

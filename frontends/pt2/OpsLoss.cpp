@@ -204,7 +204,7 @@ LogicalResult opMultiLabelMargin(Call &c) {
   return c.set(b.convert(frontend::reduceLoss(b, losses, *reduction), c.element("self")));
 }
 
-const OpRow kRows[] = {
+const OpRow kLossOps[] = {
     {"aten.cross_entropy_loss.default", opCrossEntropy, "self,target"},
     {"aten.multi_margin_loss.default", opMultiMargin, "self,target"},
     {"aten.multilabel_margin_loss.default", opMultiLabelMargin, "self,target"},
@@ -217,6 +217,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> lossOps() { return kRows; }
+llvm::ArrayRef<OpRow> lossOps() { return kLossOps; }
 
 } // namespace tessera::pt2

@@ -143,13 +143,13 @@ LogicalResult opAsStrided(Call &c) {
   return c.set(shapeOf(x) == ArrayRef(*sizes) ? x : b.broadcast(x, *sizes, dims));
 }
 
-const OpRow kRows[] = {
+const OpRow kMemoryOps[] = {
     {"aten.as_strided.default", opAsStrided},
     {"aten.sym_storage_offset.default", opOffset},
     {"aten.sym_stride.int", opStride},
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> memoryOps() { return kRows; }
+llvm::ArrayRef<OpRow> memoryOps() { return kMemoryOps; }
 
 } // namespace tessera::pt2

@@ -312,7 +312,7 @@ LogicalResult opEmbeddingBag(Call &c) {
   return c.set(count ? b.div(b.sum(rows, {1}), b.max(count, b.splatLike(count, 1))) : frontend::mean(b, rows, {1}));
 }
 
-const OpRow kRows[] = {
+const OpRow kNeuralOps[] = {
     {"aten.batch_norm.default", opBatchNorm, "input"},
     {"aten.embedding.default", opEmbedding, "weight,indices"},
     {"aten.embedding_bag.default", opEmbeddingBag, "weight,indices,offsets"},
@@ -335,6 +335,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> neuralOps() { return kRows; }
+llvm::ArrayRef<OpRow> neuralOps() { return kNeuralOps; }
 
 } // namespace tessera::pt2

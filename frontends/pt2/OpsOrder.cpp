@@ -293,7 +293,7 @@ template <bool isMin> LogicalResult opRunningExtreme(Call &c) {
                                                                                         : failure();
 }
 
-const OpRow kRows[] = {
+const OpRow kOrderOps[] = {
     {"aten.argmax.default", opArgExtreme<false>},
     {"aten.argmin.default", opArgExtreme<true>},
     {"aten.argsort.default", opArgsort},
@@ -317,6 +317,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> orderOps() { return kRows; }
+llvm::ArrayRef<OpRow> orderOps() { return kOrderOps; }
 
 } // namespace tessera::pt2

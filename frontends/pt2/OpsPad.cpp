@@ -56,7 +56,7 @@ LogicalResult opReflect(Call &c) { return padFrom(c, "padding", frontend::PadMod
 LogicalResult opReplicate(Call &c) { return padFrom(c, "padding", frontend::PadMode::Edge, "replicate"); }
 LogicalResult opCircular(Call &c) { return padFrom(c, "pad", frontend::PadMode::Wrap, "circular"); }
 
-const OpRow kRows[] = {
+const OpRow kPadOps[] = {
     {"aten._pad_circular.default", opCircular},
     {"aten.constant_pad_nd.default", padWith},
     {"aten.pad.default", opPad},
@@ -69,6 +69,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> padOps() { return kRows; }
+llvm::ArrayRef<OpRow> padOps() { return kPadOps; }
 
 } // namespace tessera::pt2

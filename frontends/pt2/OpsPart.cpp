@@ -11,7 +11,7 @@ namespace tessera::pt2 {
 
 namespace {
 /// Parts that one operator may make: each is a value of the step.
-constexpr int64_t kMaxParts = 4096;
+constexpr int64_t kMostParts = 4096;
 
 Value part(Call &c, const SliceRange &range) {
   return frontend::sliceAlong(c.b, c.value("self"), range.dim, range.from, range.to, range.step);
@@ -59,7 +59,7 @@ LogicalResult opSplit(Call &c) {
     return c.fail("the dimension or the sizes are out of range");
   if (!c.has("split_sizes") && c.integer("split_size")) {
     const int64_t size = *c.integer("split_size"), all = c.shape("self")[*dim];
-    if (size < 1 || all / size > kMaxParts)
+    if (size < 1 || all / size > kMostParts)
       return c.fail("the size of the parts is out of range");
     sizes->clear();
     for (int64_t from = 0; from < all; from += size)
@@ -71,7 +71,7 @@ LogicalResult opSplit(Call &c) {
 LogicalResult opChunk(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
   const int64_t count = c.integerOr("chunks", 0);
-  if (!dim || c.rank("self") == 0 || count < 1 || count > kMaxParts)
+  if (!dim || c.rank("self") == 0 || count < 1 || count > kMostParts)
     return c.fail("the dimension or the number of parts is out of range");
   const int64_t all = c.shape("self")[*dim], size = std::max<int64_t>(1, (all + count - 1) / count);
   SmallVector<int64_t> sizes;
@@ -82,7 +82,7 @@ LogicalResult opChunk(Call &c) {
 
 LogicalResult opUnbind(Call &c) {
   auto dim = axisOf(c.integerOr("dim", 0), c.rank("self"));
-  if (!dim || c.rank("self") == 0 || c.shape("self")[*dim] > kMaxParts)
+  if (!dim || c.rank("self") == 0 || c.shape("self")[*dim] > kMostParts)
     return c.fail("the dimension is out of range");
   SmallVector<Value> made;
   for (int64_t i = 0; i < c.shape("self")[*dim]; ++i)
@@ -92,7 +92,7 @@ LogicalResult opUnbind(Call &c) {
 
 /// At places, as Python slices: from one to the next, and to the end.
 LogicalResult splitAt(Call &c, ArrayRef<int64_t> places, int64_t dim) {
-  if (static_cast<int64_t>(places.size()) >= kMaxParts)
+  if (static_cast<int64_t>(places.size()) >= kMostParts)
     return c.fail("the number of parts is out of range");
   const int64_t all = c.shape("self")[dim];
   SmallVector<Value> made;
@@ -115,7 +115,7 @@ LogicalResult tensorSplit(Call &c, std::optional<int64_t> dim, bool isEven) {
     return places ? splitAt(c, *places, *dim) : c.fail("the places are not known");
   }
   const int64_t count = c.integerOr("sections", 0), all = c.shape("self")[*dim];
-  if (count < 1 || count > kMaxParts || (isEven && all % count != 0))
+  if (count < 1 || count > kMostParts || (isEven && all % count != 0))
     return c.fail("the number of parts is out of range, or does not divide the dimension");
   SmallVector<int64_t> sizes;
   for (int64_t i = 0; i < count; ++i)
@@ -131,7 +131,7 @@ template <int64_t dim> LogicalResult opSplitDim(Call &c) {
   return tensorSplit(c, at < rank ? std::optional(at) : std::nullopt, /*isEven=*/true);
 }
 
-const OpRow kRows[] = {
+const OpRow kPartOps[] = {
     {"aten.chunk.default", opChunk},
     {"aten.dsplit.array", opSplitDim<2>},
     {"aten.dsplit.int", opSplitDim<2>},
@@ -154,6 +154,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> partOps() { return kRows; }
+llvm::ArrayRef<OpRow> partOps() { return kPartOps; }
 
 } // namespace tessera::pt2

@@ -59,7 +59,7 @@ LogicalResult opViewAs(Call &c) {
   return c.set(c.b.reshape(c.value("self"), shape));
 }
 
-const OpRow kRows[] = {
+const OpRow kPlaceOps[] = {
     {"aten.copy.default", opCopy, "self,src"},
     {"aten.select_scatter.default", opSelectScatter, "self,src"},
     {"aten.slice_scatter.default", opSliceScatter, "self,src"},
@@ -67,6 +67,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> placeOps() { return kRows; }
+llvm::ArrayRef<OpRow> placeOps() { return kPlaceOps; }
 
 } // namespace tessera::pt2

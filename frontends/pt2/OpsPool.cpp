@@ -128,7 +128,7 @@ template <int space> LogicalResult opMaxUnpool(Call &c) {
 }
 
 constexpr ReduceKind kMean = ReduceKind::Sum, kMax = ReduceKind::Max;
-const OpRow kRows[] = {
+const OpRow kPoolOps[] = {
     {"aten._adaptive_avg_pool2d.default", opAdaptivePool<kMean, 2>},
     {"aten._adaptive_avg_pool3d.default", opAdaptivePool<kMean, 3>},
     {"aten.adaptive_avg_pool1d.default", opAdaptivePool<kMean, 1>},
@@ -151,6 +151,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> poolOps() { return kRows; }
+llvm::ArrayRef<OpRow> poolOps() { return kPoolOps; }
 
 } // namespace tessera::pt2

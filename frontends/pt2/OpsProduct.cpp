@@ -277,7 +277,7 @@ LogicalResult opBilinear(Call &c) {
   return c.set(result);
 }
 
-const OpRow kRows[] = {
+const OpRow kProductOps[] = {
     {"aten.addbmm.default", opAddBatches<true>, "self,batch1,batch2"},
     {"aten.addmm.default", opAddmm, "self,mat1,mat2"},
     {"aten.addmv.default", opAddmv, "self,mat,vec"},
@@ -306,6 +306,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> productOps() { return kRows; }
+llvm::ArrayRef<OpRow> productOps() { return kProductOps; }
 
 } // namespace tessera::pt2

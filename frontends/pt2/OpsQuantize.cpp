@@ -169,7 +169,7 @@ LogicalResult opObserveAndQuantize(Call &c) {
   return quantised(c, scale, zero, isByChannel ? SmallVector<int64_t>{*axis} : SmallVector<int64_t>());
 }
 
-const OpRow kRows[] = {
+const OpRow kQuantizeOps[] = {
     {"aten.fake_quantize_per_channel_affine.default", opFakeQuantizeChannels, "self,scale,zero_point"},
     {"aten.fake_quantize_per_tensor_affine.default", opFakeQuantize},
     {"aten.fake_quantize_per_tensor_affine.tensor_qparams", opFakeQuantize, "self,scale,zero_point"},
@@ -178,6 +178,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> quantizeOps() { return kRows; }
+llvm::ArrayRef<OpRow> quantizeOps() { return kQuantizeOps; }
 
 } // namespace tessera::pt2

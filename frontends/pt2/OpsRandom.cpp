@@ -346,7 +346,7 @@ LogicalResult opMultinomial(Call &c, Random &random) {
   return c.set(b.reshape(chosen, result));
 }
 
-const OpRow kRows[] = {
+const OpRow kRandomOps[] = {
     {"aten.bernoulli.Tensor", drawn<opBernoulliOf>},
     {"aten.bernoulli.default", drawn<opBernoulliOf>},
     {"aten.bernoulli.p", drawn<opBernoulli>},
@@ -384,6 +384,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> randomOps() { return kRows; }
+llvm::ArrayRef<OpRow> randomOps() { return kRandomOps; }
 
 } // namespace tessera::pt2

@@ -228,7 +228,7 @@ LogicalResult opGruCell(Call &c) { return oneCell(c, Cell::Gru, ""); }
 LogicalResult opRnnTanhCell(Call &c) { return oneCell(c, Cell::Rnn, "Tanh"); }
 LogicalResult opRnnReluCell(Call &c) { return oneCell(c, Cell::Rnn, "Relu"); }
 
-const OpRow kRows[] = {
+const OpRow kRecurrentOps[] = {
     {"aten.gru.input", opGru, "input"},          {"aten.gru_cell.default", opGruCell, "input,w_ih,w_hh"},
     {"aten.lstm.input", opLstm, "input"},        {"aten.lstm_cell.default", opLstmCell, "input,w_ih,w_hh"},
     {"aten.rnn_relu.input", opRnnRelu, "input"}, {"aten.rnn_relu_cell.default", opRnnReluCell, "input,w_ih,w_hh"},
@@ -236,6 +236,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> recurrentOps() { return kRows; }
+llvm::ArrayRef<OpRow> recurrentOps() { return kRecurrentOps; }
 
 } // namespace tessera::pt2

@@ -254,7 +254,7 @@ LogicalResult opWeightNorm(Call &c) {
   return failed(c.set(b.mul(c.value("v"), b.broadcastTo(factor, c.shape("v"))))) ? failure() : c.set(*size, 1);
 }
 
-const OpRow kRows[] = {
+const OpRow kReduceOps[] = {
     {"aten._weight_norm.default", opWeightNorm, "v,g"},
     {"aten._weight_norm_interface.default", opWeightNorm, "v,g"},
     {"aten._is_all_true.default", opAny<true>},
@@ -306,6 +306,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> reduceOps() { return kRows; }
+llvm::ArrayRef<OpRow> reduceOps() { return kReduceOps; }
 
 } // namespace tessera::pt2

@@ -145,7 +145,7 @@ LogicalResult opAffineGrid(Call &c) {
 }
 
 constexpr bool kLinear = false, kCubic = true, kSmooth = true;
-const OpRow kRows[] = {
+const OpRow kResizeOps[] = {
     {"aten._upsample_bicubic2d_aa.default", opInterpolate<kCubic, kSmooth, 2>},
     {"aten._upsample_bicubic2d_aa.vec", opInterpolate<kCubic, kSmooth, 2>, "input"},
     {"aten._upsample_bilinear2d_aa.default", opInterpolate<kLinear, kSmooth, 2>},
@@ -177,6 +177,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> resizeOps() { return kRows; }
+llvm::ArrayRef<OpRow> resizeOps() { return kResizeOps; }
 
 } // namespace tessera::pt2

@@ -271,7 +271,7 @@ LogicalResult opMaskedScatter(Call &c) {
   return c.set(b.reshape(placed, *shape));
 }
 
-const OpRow kRows[] = {
+const OpRow kScatterOps[] = {
     {"aten.gather.default", opGather, "self,index"},
     {"aten.index_add.default", opIndexRows<ScatterKind::Add>, "self,index,source"},
     {"aten.index_copy.default", opIndexRows<ScatterKind::Replace>, "self,index,source"},
@@ -286,6 +286,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> scatterOps() { return kRows; }
+llvm::ArrayRef<OpRow> scatterOps() { return kScatterOps; }
 
 } // namespace tessera::pt2

@@ -196,7 +196,7 @@ LogicalResult opSumToSize(Call &c) {
   return c.set(c.b.reshape(dims.empty() ? x : c.b.sum(x, dims), *shape));
 }
 
-const OpRow kRows[] = {
+const OpRow kShapeOps[] = {
     {"aten.broadcast_to.default", opExpand},
     {"aten.expand.default", opExpand},
     {"aten.expand_as.default", opExpandAs, "self,other"},
@@ -222,6 +222,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> shapeOps() { return kRows; }
+llvm::ArrayRef<OpRow> shapeOps() { return kShapeOps; }
 
 } // namespace tessera::pt2

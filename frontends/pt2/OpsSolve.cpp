@@ -132,7 +132,7 @@ LogicalResult opPower(Call &c) {
   return c.set(b.reshape(result ? result : unit, c.shape(name)));
 }
 
-const OpRow kRows[] = {
+const OpRow kSolveOps[] = {
     {"aten._linalg_det.default", opDeterminant, "A"},
     {"aten._linalg_slogdet.default", opSignAndLogarithm, "A"},
     {"aten._linalg_solve_ex.default", opSolve, "A,B"},
@@ -152,6 +152,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> solveOps() { return kRows; }
+llvm::ArrayRef<OpRow> solveOps() { return kSolveOps; }
 
 } // namespace tessera::pt2

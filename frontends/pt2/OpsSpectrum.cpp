@@ -208,7 +208,7 @@ LogicalResult cosineWindow(Call &c, double alpha, double beta) {
 LogicalResult opHann(Call &c) { return cosineWindow(c, 0.5, 0.5); }
 LogicalResult opHamming(Call &c) { return cosineWindow(c, c.numberOr("alpha", 0.54), c.numberOr("beta", 0.46)); }
 
-const OpRow kRows[] = {
+const OpRow kSpectrumOps[] = {
     {"aten.hamming_window.default", opHamming, ""},
     {"aten.hamming_window.periodic", opHamming, ""},
     {"aten.hamming_window.periodic_alpha", opHamming, ""},
@@ -221,6 +221,6 @@ const OpRow kRows[] = {
 };
 } // namespace
 
-llvm::ArrayRef<OpRow> spectrumOps() { return kRows; }
+llvm::ArrayRef<OpRow> spectrumOps() { return kSpectrumOps; }
 
 } // namespace tessera::pt2

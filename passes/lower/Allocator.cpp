@@ -10,13 +10,11 @@
 #include "llvm/ADT/Sequence.h"
 #include <map>
 
-using namespace llvm;
-
 namespace tessera::lower {
 
 static int64_t alignUp(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
-int64_t peakLiveBytes(ArrayRef<Lifetime> lifetimes, int64_t alignment) {
+int64_t peakLiveBytes(llvm::ArrayRef<Lifetime> lifetimes, int64_t alignment) {
   std::map<int64_t, int64_t> change;
   for (const Lifetime &lifetime : lifetimes) {
     change[lifetime.first] += alignUp(lifetime.bytes, alignment);
@@ -33,10 +31,10 @@ namespace {
 /// Places in a given order, each allocation into the smallest gap that fits it.
 class BestFit {
 public:
-  BestFit(ArrayRef<Lifetime> lifetimes, int64_t alignment) : lifetimes(lifetimes), alignment(alignment) {}
+  BestFit(llvm::ArrayRef<Lifetime> lifetimes, int64_t alignment) : lifetimes(lifetimes), alignment(alignment) {}
 
   /// Gives up (returns false) when the result would not be smaller than `limit`.
-  bool place(ArrayRef<unsigned> order, int64_t limit, Placement &result) {
+  bool place(llvm::ArrayRef<unsigned> order, int64_t limit, Placement &result) {
     result.offsets.assign(lifetimes.size(), 0);
     result.bytes = 0;
     byOffset.clear();
@@ -50,7 +48,7 @@ public:
   }
 
 private:
-  int64_t place(unsigned number, SmallVector<int64_t> &offsets) {
+  int64_t place(unsigned number, llvm::SmallVector<int64_t> &offsets) {
     const Lifetime &lifetime = lifetimes[number];
     int64_t bytes = alignUp(lifetime.bytes, alignment);
     int64_t best = -1, bestGap = 0, end = 0;
@@ -69,18 +67,18 @@ private:
     return offsets[number] + bytes;
   }
 
-  ArrayRef<Lifetime> lifetimes;
+  llvm::ArrayRef<Lifetime> lifetimes;
   int64_t alignment;
-  SmallVector<unsigned> byOffset;
+  llvm::SmallVector<unsigned> byOffset;
 };
 
 } // namespace
 
-Placement placeAllocations(ArrayRef<Lifetime> lifetimes, int64_t alignment) {
+Placement placeAllocations(llvm::ArrayRef<Lifetime> lifetimes, int64_t alignment) {
   auto duration = [&](unsigned i) { return lifetimes[i].last - lifetimes[i].first + 1; };
   auto bytes = [&](unsigned i) { return lifetimes[i].bytes; };
-  SmallVector<unsigned> order = to_vector(seq<unsigned>(0, lifetimes.size()));
-  SmallVector<SmallVector<unsigned>> orders;
+  llvm::SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(0, lifetimes.size()));
+  llvm::SmallVector<llvm::SmallVector<unsigned>> orders;
   auto add = [&](auto key) {
     orders.push_back(order);
     llvm::stable_sort(orders.back(), [&](unsigned a, unsigned b) { return key(a) > key(b); });
@@ -95,8 +93,8 @@ Placement placeAllocations(ArrayRef<Lifetime> lifetimes, int64_t alignment) {
   int64_t peak = peakLiveBytes(lifetimes, alignment);
   Placement best, next;
   best.bytes = INT64_MAX;
-  SmallVector<unsigned> bestOrder = order;
-  for (ArrayRef<unsigned> candidate : orders) {
+  llvm::SmallVector<unsigned> bestOrder = order;
+  for (llvm::ArrayRef<unsigned> candidate : orders) {
     if (best.bytes > peak && fit.place(candidate, best.bytes, next)) {
       best = next;
       bestOrder.assign(candidate.begin(), candidate.end());
@@ -109,7 +107,7 @@ Placement placeAllocations(ArrayRef<Lifetime> lifetimes, int64_t alignment) {
   constexpr int64_t budget = 40'000'000; // pairs of allocations looked at
   int64_t attempts =
       lifetimes.empty() ? 0 : std::min<int64_t>(200, budget / int64_t(lifetimes.size() * lifetimes.size()));
-  SmallVector<unsigned> attempt = bestOrder;
+  llvm::SmallVector<unsigned> attempt = bestOrder;
   const Placement *last = &best;
   Placement current;
   for (; attempts > 0 && best.bytes > peak; --attempts) {

@@ -20,7 +20,7 @@ namespace {
 using lower::RowRegion;
 
 /// Each range is written out: of more there are too many instructions.
-constexpr int64_t kMostRanges = 256;
+constexpr int64_t kMostRowRanges = 256;
 /// Ranges are a multiple of it where they are longer: tiles of products on GPUs have 128 or 256 rows.
 constexpr int64_t kRowsOfTile = 128;
 
@@ -33,7 +33,7 @@ public:
         tile(std::max<int64_t>(bytes / llvm::divideCeil(region.widest, region.rows), 1)) {
     if (tile > kRowsOfTile)
       tile -= tile % kRowsOfTile;
-    const int64_t least = llvm::divideCeil(region.rows, kMostRanges);
+    const int64_t least = llvm::divideCeil(region.rows, kMostRowRanges);
     if (tile < least)
       tile = least > kRowsOfTile ? llvm::alignTo(least, kRowsOfTile) : least;
   }

@@ -27,7 +27,7 @@ using namespace tessera::schedule;
 namespace {
 
 /// What is not worth a copy of its own to the device: parts and other shapes of an argument, and casts.
-bool isView(Operation *op) {
+bool isArgumentView(Operation *op) {
   IndexMappingOpInterface view = asStaticView(op);
   return isa<train::ConvertOp>(op) || (view && view.isInjective());
 }
@@ -104,7 +104,7 @@ private:
 
   /// Moves views down to what reads them and returns the first op that computes with the visit's arguments.
   Operation *sink(Operation *op) const {
-    if (!isView(op))
+    if (!isArgumentView(op))
       return op;
     for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
       if (user->getBlock() == op->getBlock())

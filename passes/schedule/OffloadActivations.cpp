@@ -21,13 +21,13 @@ namespace tessera::schedule {
 namespace {
 
 /// Ops that show their operand in another way: the backward pass repeats them on what comes back.
-bool isView(Operation *op) {
+bool isStaticView(Operation *op) {
   auto view = dyn_cast<IndexMappingOpInterface>(op);
   return view && view.isStatic();
 }
 
 Value rootOf(Value value) {
-  for (Operation *op = value.getDefiningOp(); op && isView(op); op = value.getDefiningOp())
+  for (Operation *op = value.getDefiningOp(); op && isStaticView(op); op = value.getDefiningOp())
     value = op->getOperand(0);
   return value;
 }
@@ -75,7 +75,7 @@ private:
 
   void collect() {
     for (Operation &op : block) {
-      if (!train::isMarkedBackward(&op) || isView(&op))
+      if (!train::isMarkedBackward(&op) || isStaticView(&op))
         continue;
       for (OpOperand &operand : op.getOpOperands()) {
         if (!isa<RankedTensorType>(operand.get().getType()))

@@ -21,7 +21,7 @@ static bool joinsHeads(Operation *op) {
 }
 
 /// Whether `op` only shows its operands in another way.
-static bool isView(Operation *op) {
+static bool isViewOrJoin(Operation *op) {
   auto view = dyn_cast<IndexMappingOpInterface>(op);
   return (view && view.isStatic()) || joinsHeads(op);
 }
@@ -33,7 +33,7 @@ SmallVector<OpOperand *> findLaterUses(Value value) {
     if (user->getBlock() != value.getParentBlock())
       continue;
     if (!train::isMarkedBackward(user)) {
-      if (isView(user))
+      if (isViewOrJoin(user))
         llvm::append_range(uses, findLaterUses(user->getResult(0)));
     } else if (!isa<train::AttentionGradOp>(user)) {
       uses.push_back(&use);
@@ -56,7 +56,7 @@ void replaceLaterUses(Value value, ArrayRef<OpOperand *> uses, llvm::function_re
     if (Value made = repeated.lookupOrNull(view))
       return made;
     Operation *op = view.getDefiningOp();
-    if (!op || !isView(op))
+    if (!op || !isViewOrJoin(op))
       return view;
     for (Value operand : op->getOperands())
       repeated.map(operand, self(self, operand));

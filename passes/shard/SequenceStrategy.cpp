@@ -11,7 +11,7 @@ using namespace tessera::dist;
 namespace tessera::shard {
 
 // clang-format off
-static constexpr SequenceStrategyInfo kTable[] = {
+static constexpr SequenceStrategyInfo kSequenceStrategies[] = {
     //                                                                             heads  keys move  axes
     {"allgather",    "keys and values of all ranks are gathered on each rank",     false, false, 1},
     {"ring",         "keys and values go from rank to rank",                       false, true,  1},
@@ -20,21 +20,22 @@ static constexpr SequenceStrategyInfo kTable[] = {
 };
 // clang-format on
 
-ArrayRef<SequenceStrategyInfo> sequenceStrategies() { return kTable; }
+ArrayRef<SequenceStrategyInfo> sequenceStrategies() { return kSequenceStrategies; }
 
-static const SequenceStrategyInfo *findStrategy(StringRef name) {
-  const auto *found = llvm::find_if(kTable, [&](const SequenceStrategyInfo &info) { return info.name == name; });
-  return found == std::end(kTable) ? nullptr : found;
+static const SequenceStrategyInfo *findSequenceStrategy(StringRef name) {
+  const auto *found =
+      llvm::find_if(kSequenceStrategies, [&](const SequenceStrategyInfo &info) { return info.name == name; });
+  return found == std::end(kSequenceStrategies) ? nullptr : found;
 }
 
 AttentionChoice parseAttention(StringRef text) {
   constexpr StringLiteral kChunk = "chunk=";
   const auto [name, rest] = text.split(':');
-  AttentionChoice choice{findStrategy(name), 0, ""};
+  AttentionChoice choice{findSequenceStrategy(name), 0, ""};
   if (!choice.strategy && text != "auto") {
     choice.error = "unknown value '" + text.str() + "', expected ";
-    for (const SequenceStrategyInfo &info : kTable)
-      choice.error += info.name.str() + (&info == std::end(kTable) - 1 ? " or auto" : ", ");
+    for (const SequenceStrategyInfo &info : kSequenceStrategies)
+      choice.error += info.name.str() + (&info == std::end(kSequenceStrategies) - 1 ? " or auto" : ", ");
   } else if (text.contains(':') && !choice.strategy->movesHeads) {
     choice.error = "'" + name.str() + "' exchanges no heads that ':" + rest.str() + "' could take some of at a time";
   } else if (text.contains(':') &&
@@ -191,9 +192,9 @@ FailureOr<SequencePlan> planSequence(func::FuncOp func, MeshAttr mesh, StringRef
                             << "ring or allgather, or ring+ulysses with a smaller last sequence axis";
     plan.strategy = asked;
   } else {
-    const SequenceStrategyInfo &exchange = *findStrategy(axes.size() > 1 ? "ring+ulysses" : "ulysses");
+    const SequenceStrategyInfo &exchange = *findSequenceStrategy(axes.size() > 1 ? "ring+ulysses" : "ulysses");
     const bool divides = !findUndivided(exchange.exchangedAxes(axes), groupSize(mesh, parameterAxes(mesh)));
-    plan.strategy = divides ? &exchange : findStrategy("ring");
+    plan.strategy = divides ? &exchange : findSequenceStrategy("ring");
     plan.reason =
         divides ? "the heads divide evenly among the ranks" : "the heads do not divide evenly among the ranks";
   }

@@ -8,7 +8,7 @@
 namespace tessera::shard {
 
 // clang-format off
-static constexpr Strategy kTable[] = {
+static constexpr Strategy kStrategies[] = {
     {"ddp",   "everything is whole, gradients are all-reduced once per step",
      false, Gather::Never,        Reduce::ToWhole},
     {"zero1", "state is split, units are gathered once per step, gradients reduce-scattered once per step",
@@ -30,16 +30,16 @@ bool Strategy::differsFrom(const Strategy &other, int64_t microBatches) const {
   return accumulates ? reduce != other.reduce : (reduce == Reduce::ToWhole) != (other.reduce == Reduce::ToWhole);
 }
 
-llvm::ArrayRef<Strategy> strategies() { return kTable; }
+llvm::ArrayRef<Strategy> strategies() { return kStrategies; }
 
 const Strategy *findStrategy(llvm::StringRef name) {
-  const Strategy *found = llvm::find_if(kTable, [&](const Strategy &strategy) { return strategy.name == name; });
-  return found == std::end(kTable) ? nullptr : found;
+  const Strategy *found = llvm::find_if(kStrategies, [&](const Strategy &strategy) { return strategy.name == name; });
+  return found == std::end(kStrategies) ? nullptr : found;
 }
 
 std::string strategyNames(llvm::function_ref<bool(const Strategy &)> isMeant) {
   llvm::SmallVector<llvm::StringRef> names;
-  for (const Strategy &strategy : kTable)
+  for (const Strategy &strategy : kStrategies)
     if (isMeant(strategy))
       names.push_back(strategy.name);
   std::string text;

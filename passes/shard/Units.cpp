@@ -112,7 +112,7 @@ SmallVector<Unit> findUnits(func::FuncOp func) {
 }
 
 /// An op that only shows a part of a unit in another shape.
-static bool isView(Operation *op) {
+static bool isViewOfUnit(Operation *op) {
   IndexMappingOpInterface view = asStaticView(op);
   return isa<ConvertOp>(op) || (view && view.isInjective());
 }
@@ -140,7 +140,7 @@ private:
     Operation *user = use.getOwner();
     if (isMarkedBackward(user))
       return add(use, true);
-    if (!isView(user))
+    if (!isViewOfUnit(user))
       return add(use, false);
     if (Operation *copy = copyForBackward(user))
       add(copy->getOpOperand(0), true);
@@ -157,7 +157,7 @@ private:
       Operation *user = use.getOwner();
       if (isMarkedBackward(user)) {
         moved.push_back(&use);
-      } else if (isView(user)) {
+      } else if (isViewOfUnit(user)) {
         if (Operation *copy = copyForBackward(user))
           moved.push_back(&copy->getOpOperand(0));
         if (user->use_empty())
@@ -222,7 +222,7 @@ static void collectUses(Value value, BlockArgument unit, llvm::MapVector<Block *
   for (Operation *user : value.getUsers()) {
     if (isa<OptimizerUpdateOpInterface, func::ReturnOp>(user) || user->hasAttr(kRecompute))
       continue;
-    if (isView(user))
+    if (isViewOfUnit(user))
       collectUses(user->getResult(0), unit, uses);
     else
       uses[user->getBlock()].push_back({user, unit});

@@ -14,7 +14,7 @@ namespace tessera::simplify {
 
 namespace {
 constexpr int64_t kMaxWork = int64_t{1} << 27; ///< a second or two
-constexpr int kMaxDepth = 64;
+constexpr int kDeepestRow = 64;
 
 /// The index of an element of `shape` from its row-major number, and back.
 SmallVector<int64_t> indexOf(int64_t flat, ArrayRef<int64_t> shape) {
@@ -72,7 +72,7 @@ std::optional<Row> negated(const Row &row, Type type) {
 } // namespace
 
 std::optional<Row> KnownRows::row(Value value, ArrayRef<int64_t> index) {
-  if (depth >= kMaxDepth || work > kMaxWork)
+  if (depth >= kDeepestRow || work > kMaxWork)
     return std::nullopt;
   ++depth;
   std::optional<Row> result = compute(value, index);
@@ -295,7 +295,7 @@ BitVector KnownRows::variesAlong(Value value) {
   const ArrayRef<int64_t> shape = shapeOf(value);
   BitVector all(shape.size(), true);
   Operation *op = value.getDefiningOp();
-  if (!op || depth >= kMaxDepth)
+  if (!op || depth >= kDeepestRow)
     return all;
   ++depth;
   BitVector varies(shape.size());

@@ -53,7 +53,7 @@ View sourceOf(View view) {
 }
 
 /// Of ops between a mask and a condition.
-static constexpr int kMaxDepth = 16;
+static constexpr int kDeepestMask = 16;
 
 MaskTerms::MaskTerms(const Mask &mask) {
   if (mask.isAdded) {
@@ -68,7 +68,7 @@ MaskTerms::MaskTerms(const Mask &mask) {
 void MaskTerms::addScores(const View &view, int depth) {
   const View source = sourceOf(view);
   auto operand = [&](Value value) { return View{value, source.dims}; };
-  Operation *op = depth < kMaxDepth ? source.value.getDefiningOp() : nullptr;
+  Operation *op = depth < kDeepestMask ? source.value.getDefiningOp() : nullptr;
   if (auto select = dyn_cast_or_null<SelectOp>(op)) {
     const auto onTrue = uniformConstant(select.getOnTrue()), onFalse = uniformConstant(select.getOnFalse());
     for (bool attendIsTrue : {true, false}) {
@@ -100,7 +100,7 @@ void MaskTerms::addScores(const View &view, int depth) {
 void MaskTerms::addCondition(const View &view, bool isTrue, int depth) {
   const View source = sourceOf(view);
   auto operand = [&](Value value) { return View{value, source.dims}; };
-  Operation *op = depth < kMaxDepth ? source.value.getDefiningOp() : nullptr;
+  Operation *op = depth < kDeepestMask ? source.value.getDefiningOp() : nullptr;
   // And; not (a or b).
   if ((isTrue && isa_and_nonnull<MulOp>(op)) || (!isTrue && isa_and_nonnull<MaxOp>(op))) {
     addCondition(operand(op->getOperand(0)), isTrue, depth + 1);

@@ -16,9 +16,9 @@ using namespace tessera::train;
 namespace tessera::simplify {
 
 static constexpr int kMaxDegree = 3;
-static constexpr unsigned kMaxDepth = 10;
+static constexpr unsigned kDeepestPolynomial = 10;
 /// A coefficient is a product of a few constants, each rounded to f32.
-static constexpr double kTolerance = 1e-6;
+static constexpr double kEqualTerms = 1e-6;
 
 Polynomial Polynomial::plus(const Polynomial &other, double factor) const {
   Terms sum = terms;
@@ -82,12 +82,14 @@ std::optional<Polynomial> Polynomial::visit(Value value, Value x, Value t, unsig
   return power && *number == 3 ? power->times(*a) : power;
 }
 
-std::optional<Polynomial> Polynomial::of(Value value, Value x, Value t) { return visit(value, x, t, kMaxDepth); }
+std::optional<Polynomial> Polynomial::of(Value value, Value x, Value t) {
+  return visit(value, x, t, kDeepestPolynomial);
+}
 
 bool Polynomial::is(std::initializer_list<std::pair<std::pair<int, int>, double>> expected) const {
   return terms.size() == expected.size() && llvm::all_of(expected, [&](const auto &term) {
            auto it = terms.find(term.first);
-           return it != terms.end() && std::abs(it->second - term.second) <= kTolerance * std::abs(term.second);
+           return it != terms.end() && std::abs(it->second - term.second) <= kEqualTerms * std::abs(term.second);
          });
 }
 

@@ -21,7 +21,7 @@ namespace tessera::simplify {
 /// What is recognised has about ten ops.
 static constexpr size_t kMaxOps = 32;
 /// Allows for constants in f32; with constants in bf16 it is another function.
-static constexpr double kTolerance = 2e-6;
+static constexpr double kEqualValues = 2e-6;
 
 bool isSmooth(Operation *op) {
   return isa<AddOp, SubOp, MulOp, DivOp, NegOp, PowOp, ExpOp, SigmoidOp, TanhOp, ErfOp>(op);
@@ -78,7 +78,7 @@ double ScalarFunction::at(double number) const {
 bool ScalarFunction::agreesWith(llvm::function_ref<double(double)> other) const {
   for (int step = -96; step <= 96; ++step) {
     const double x = step / 16.0, wanted = other(x);
-    if (!(std::abs(at(x) - wanted) <= kTolerance * std::max(1.0, std::abs(wanted))))
+    if (!(std::abs(at(x) - wanted) <= kEqualValues * std::max(1.0, std::abs(wanted))))
       return false;
   }
   return true;

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-using Json = nlohmann::json;
+using HeaderJson = nlohmann::json;
 
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 static constexpr size_t dataAlignment = 64;
@@ -33,14 +33,15 @@ static Status corrupt(const std::string &path, const std::string &reason) {
 }
 
 /// Parses without exceptions; a key given twice in the top object makes the result invalid, too.
-static Json parseHeader(const char *begin, const char *end, std::string &duplicate) {
+static HeaderJson parseHeader(const char *begin, const char *end, std::string &duplicate) {
   std::set<std::string> seen;
-  Json::parser_callback_t callback = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (event == Json::parse_event_t::key && depth == 1 && !seen.insert(value.get_ref<const std::string &>()).second)
+  HeaderJson::parser_callback_t callback = [&](int depth, HeaderJson::parse_event_t event, HeaderJson &value) {
+    if (event == HeaderJson::parse_event_t::key && depth == 1 &&
+        !seen.insert(value.get_ref<const std::string &>()).second)
       duplicate = value.get_ref<const std::string &>();
     return true;
   };
-  return Json::parse(begin, end, callback, /*allow_exceptions=*/false);
+  return HeaderJson::parse(begin, end, callback, /*allow_exceptions=*/false);
 }
 
 namespace {
@@ -52,7 +53,8 @@ struct Extent {
 } // namespace
 
 /// Fills `entry`, but for its bytes, and `extent` from its JSON description; returns what is wrong with it, or nothing.
-static std::string readEntry(const Json &description, uint64_t dataBytes, SafetensorsEntry &entry, Extent &extent) {
+static std::string readEntry(const HeaderJson &description, uint64_t dataBytes, SafetensorsEntry &entry,
+                             Extent &extent) {
   if (!description.is_object())
     return "its description is not an object";
   auto type = description.find("dtype"), shape = description.find("shape"), offsets = description.find("data_offsets");
@@ -68,7 +70,7 @@ static std::string readEntry(const Json &description, uint64_t dataBytes, Safete
   size_t width = storedBytes(entry.typeName);
   if (width == 0)
     return "its dtype '" + entry.typeName + "' is unknown";
-  for (const Json &size : *shape) {
+  for (const HeaderJson &size : *shape) {
     if (!size.is_number_unsigned() || size.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))
       return "its shape is not a list of sizes";
     entry.shape.push_back(size.get<int64_t>());
@@ -131,7 +133,7 @@ Status SafetensorsFile::parse() {
   const uint64_t dataBegin = 8 + headerBytes, dataBytes = file.size() - dataBegin;
   std::vector<Extent> extents;
   std::string duplicate;
-  Json header = parseHeader(text.data(), text.data() + text.size(), duplicate);
+  HeaderJson header = parseHeader(text.data(), text.data() + text.size(), duplicate);
   if (!header.is_object())
     return corrupt(path(), "the header is not a JSON object");
   if (!duplicate.empty())
@@ -167,7 +169,7 @@ const SafetensorsEntry *SafetensorsFile::find(const std::string &name) const {
 
 static Result<std::string> makeHeader(const std::string &path, const std::vector<SafetensorsTensor> &tensors,
                                       const std::map<std::string, std::string> &metadata) {
-  Json header = Json::object();
+  HeaderJson header = HeaderJson::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   uint64_t offset = 0;
@@ -185,7 +187,7 @@ static Result<std::string> makeHeader(const std::string &path, const std::vector
         {"dtype", safetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = header.dump(-1, ' ', false, HeaderJson::error_handler_t::replace);
   text.resize((text.size() + 8 + dataAlignment - 1) / dataAlignment * dataAlignment - 8, ' ');
   return text;
 }

@@ -8,7 +8,7 @@
 using namespace tessera::pt2;
 
 namespace {
-Program read(const std::string &name) {
+Program readFile(const std::string &name) {
   auto program = readProgram(programPath(name));
   if (program)
     return std::move(*program);
@@ -29,7 +29,7 @@ std::vector<float> floats(const Program &program, const std::string &name) {
 } // namespace
 
 TEST(Pt2Weights, Contiguous) {
-  const Program program = read("mlp");
+  const Program program = readFile("mlp");
   ASSERT_EQ(program.weights.size(), 3u);
   EXPECT_TRUE(program.weights.at("up.weight").isParameter);
   EXPECT_EQ(program.weights.at("up.weight").sizes, (std::vector<int64_t>{4, 3}));
@@ -39,7 +39,7 @@ TEST(Pt2Weights, Contiguous) {
 }
 
 TEST(Pt2Weights, TiedAndStrided) {
-  const Program program = read("tied");
+  const Program program = readFile("tied");
   EXPECT_EQ(program.tied, (std::vector<std::vector<std::string>>{{"embed.weight", "head.weight"}, {"first", "last"}}));
   EXPECT_EQ(floats(program, "embed.weight"), floats(program, "head.weight"));
   EXPECT_EQ(program.weights.at("turned").strides, (std::vector<int64_t>{1, 4}));
@@ -51,7 +51,7 @@ TEST(Pt2Weights, TiedAndStrided) {
 }
 
 TEST(Pt2Weights, StrideOfASingleElement) {
-  Program program = read("mlp");
+  Program program = readFile("mlp");
   Weight &weight = program.weights.at("up.weight");
   weight.sizes = {3, 1, 4};
   weight.strides = {1, INT64_MAX, 3};
@@ -64,7 +64,7 @@ TEST(Pt2Weights, StrideOfASingleElement) {
 }
 
 TEST(Pt2Weights, ScalarsAndConstants) {
-  const Program program = read("norm");
+  const Program program = readFile("norm");
   EXPECT_EQ(program.weights.at("norm.num_batches_tracked").dtype, ScalarType::Long);
   auto count = readWeight(program, "norm.num_batches_tracked");
   ASSERT_TRUE(static_cast<bool>(count));
@@ -74,7 +74,7 @@ TEST(Pt2Weights, ScalarsAndConstants) {
 }
 
 TEST(Pt2Weights, WithoutData) {
-  const Program program = read("fake");
+  const Program program = readFile("fake");
   for (const auto &[name, weight] : program.weights)
     EXPECT_FALSE(weight.hasData) << name;
   EXPECT_TRUE(program.tied.empty());
@@ -86,7 +86,7 @@ TEST(Pt2Weights, WithoutData) {
 }
 
 TEST(Pt2Weights, NoSuchName) {
-  auto bytes = readWeight(read("mlp"), "down.bias");
+  auto bytes = readWeight(readFile("mlp"), "down.bias");
   ASSERT_FALSE(static_cast<bool>(bytes));
   EXPECT_EQ(toString(bytes.takeError()), "'" + programPath("mlp") + "' has no weight 'down.bias'");
 }

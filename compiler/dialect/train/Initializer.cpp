@@ -7,16 +7,14 @@
 
 #include <cmath>
 
-using namespace llvm;
-
 namespace tessera::train {
 
-std::optional<Initializer> parseInitializer(StringRef text) {
-  SmallVector<StringRef> parts;
+std::optional<Initializer> parseInitializer(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> parts;
   const bool isAsked = text.consume_front(kAskedPrefix);
   text.split(parts, ':');
   using Kind = Initializer::Kind;
-  auto kind = StringSwitch<std::optional<Kind>>(parts.front())
+  auto kind = llvm::StringSwitch<std::optional<Kind>>(parts.front())
                   .Case("zeros", Kind::Zeros)
                   .Case("constant", Kind::Constant)
                   .Case("normal", Kind::Normal)

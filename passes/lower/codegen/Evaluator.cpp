@@ -118,7 +118,7 @@ ArrayRef<Index> Evaluator::indices(Position &position, Value value) {
   return *position.indices;
 }
 
-static Position at(SmallVector<Index> indices, Value value) {
+Position Position::at(SmallVector<Index> indices, Value value) {
   return {linearize(indices, shapeOf(value)), std::move(indices)};
 }
 
@@ -197,7 +197,7 @@ Scalar Evaluator::compute(Operation *op, Position &position) {
         SmallVector<Index> to(from.size());
         for (auto [i, dim] : llvm::enumerate(op.getPermutation()))
           to[dim] = from[i];
-        return evaluate(op.getOperand(), at(std::move(to), op.getOperand()));
+        return evaluate(op.getOperand(), Position::at(std::move(to), op.getOperand()));
       })
       .Case([&](train::BroadcastOp op) {
         // A scalar is the same everywhere: the position needs no digits.
@@ -208,21 +208,21 @@ Scalar Evaluator::compute(Operation *op, Position &position) {
             if (shapeOf(op.getOperand())[i] != 1)
               to[i] = from[dim];
         }
-        return evaluate(op.getOperand(), at(std::move(to), op.getOperand()));
+        return evaluate(op.getOperand(), Position::at(std::move(to), op.getOperand()));
       })
       .Case([&](train::SliceOp op) {
         SmallVector<Index> to;
         for (auto [index, start, stride] :
              llvm::zip_equal(indices(position, op.getResult()), op.getStarts(), op.getStrides()))
           to.push_back(index * stride + start);
-        return evaluate(op.getOperand(), at(std::move(to), op.getOperand()));
+        return evaluate(op.getOperand(), Position::at(std::move(to), op.getOperand()));
       })
       .Case([&](train::DynamicSliceOp op) {
         SmallVector<Index> from(indices(position, op.getResult())), to;
         for (auto [index, start, extent, size] :
              llvm::zip_equal(from, op.getStarts(), shapeOf(op.getOperand()), op.getSizes()))
           to.push_back(index + clampedStart(start, extent, size));
-        return evaluate(op.getOperand(), at(std::move(to), op.getOperand()));
+        return evaluate(op.getOperand(), Position::at(std::move(to), op.getOperand()));
       })
       .Case([&](train::ConcatOp op) { return concat(op, position); })
       .Case([&](train::PadOp op) { return pad(op, position); })

@@ -38,6 +38,9 @@ struct KernelBody {
 struct Position {
   Index linear;
   std::optional<llvm::SmallVector<Index>> indices;
+
+  /// The element of `value` at `indices`.
+  static Position at(llvm::SmallVector<Index> indices, mlir::Value value);
 };
 
 struct Scalar {

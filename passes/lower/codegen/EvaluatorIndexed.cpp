@@ -15,10 +15,6 @@ using tessera::train::tensorType;
 
 namespace tessera::codegen {
 
-static Position at(SmallVector<Index> indices, Value value) {
-  return {linearize(indices, shapeOf(value)), std::move(indices)};
-}
-
 Scalar Evaluator::guarded(ArrayRef<Scalar> conditions, Type type, llvm::function_ref<Scalar(unsigned)> then,
                           llvm::function_ref<Scalar()> other) {
   if (!emission) {
@@ -87,7 +83,7 @@ Scalar Evaluator::concat(train::ConcatOp op, Position &position) {
   }
   if (parts.size() == 1 && low >= parts.front().start) {
     from[dim] = along + -parts.front().start;
-    return evaluate(parts.front().operand, at(std::move(from), parts.front().operand));
+    return evaluate(parts.front().operand, Position::at(std::move(from), parts.front().operand));
   }
   Type type = scalarType(tensorType(op.getResult()).getElementType());
   Scalar value = indexScalar(along);
@@ -96,7 +92,7 @@ Scalar Evaluator::concat(train::ConcatOp op, Position &position) {
     auto read = [&](unsigned level) {
       SmallVector<Index> to(from);
       to[dim] = space.inside(along, std::max(level, value.level)) + -part.start;
-      return evaluate(part.operand, at(std::move(to), part.operand));
+      return evaluate(part.operand, Position::at(std::move(to), part.operand));
     };
     if (number + 1 == parts.size())
       return read(inside);
@@ -148,7 +144,7 @@ Scalar Evaluator::pad(train::PadOp op, Position &position) {
     for (size_t dim = 0; dim < to.size(); ++dim)
       if (shifted[dim])
         to[dim] = opaque(std::max<int64_t>(shape[dim], 1), {inner[dim].value, std::max(level, inner[dim].level)});
-    return evaluate(op.getOperand(), at(std::move(to), op.getOperand()));
+    return evaluate(op.getOperand(), Position::at(std::move(to), op.getOperand()));
   };
   if (llvm::none_of(shifted, [](bool flag) { return flag; }))
     return read(0);
@@ -184,7 +180,7 @@ Scalar Evaluator::updateSlice(train::DynamicUpdateSliceOp op, Position &position
     for (size_t dim = 0; dim < to.size(); ++dim)
       if (shape[dim] != box[dim])
         to[dim] = opaque(box[dim], {inner[dim].value, std::max(level, inner[dim].level)});
-    return evaluate(op.getUpdate(), at(std::move(to), op.getUpdate()));
+    return evaluate(op.getUpdate(), Position::at(std::move(to), op.getUpdate()));
   };
   if (shape == box)
     return read(0);
@@ -196,13 +192,13 @@ Scalar Evaluator::gather(train::GatherRowsOp op, Position &position) {
   SmallVector<Index> from(indices(position, op.getResult()));
   ArrayRef<int64_t> indexShape = shapeOf(op.getIndices());
   SmallVector<Index> lookup(ArrayRef<Index>(from).take_front(indexShape.size()));
-  Scalar row = evaluate(op.getIndices(), at(std::move(lookup), op.getIndices()));
+  Scalar row = evaluate(op.getIndices(), Position::at(std::move(lookup), op.getIndices()));
   if (emission && row.value)
     row.value = emitConvert(emission->at(row.level), loc, row.value, tensorType(op.getIndices()).getElementType(),
                             IntegerType::get(loc.getContext(), 64));
   SmallVector<Index> to = {opaque(shapeOf(op.getTable()).front(), row)};
   llvm::append_range(to, ArrayRef<Index>(from).drop_front(indexShape.size()));
-  return evaluate(op.getTable(), at(std::move(to), op.getTable()));
+  return evaluate(op.getTable(), Position::at(std::move(to), op.getTable()));
 }
 
 Scalar Evaluator::random(train::RngUniformOp op, Position &position) {

@@ -55,7 +55,7 @@ struct Words {
   Value toFloat(Value x) { return arith::BitcastOp::create(b, loc, b.getF32Type(), x); }
 };
 
-constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+constexpr uint32_t kMagnitude = 0x7fffffff, kInfinityBits = 0x7f800000;
 
 } // namespace
 
@@ -110,7 +110,7 @@ Value roundedBits(OpBuilder &builder, Location loc, Value value, Type type) {
   Value sum = arith::AddFOp::create(builder, loc, w.toFloat(magnitude), w.toFloat(w.word(format.denormalUnit())));
   Value denormal = w.sub(w.toBits(sum), w.word(format.denormalUnit()));
   Value result = w.select(w.compare(Predicate::ult, magnitude, format.smallestNormal()), denormal, normal);
-  result = w.select(w.compare(Predicate::ugt, magnitude, kInfinity), w.word(format.nan), result);
+  result = w.select(w.compare(Predicate::ugt, magnitude, kInfinityBits), w.word(format.nan), result);
   result = w.join(result, w.mask(w.right(bits, 24), 0x80));
   return arith::TruncIOp::create(builder, loc, builder.getI8Type(), result);
 }
@@ -129,7 +129,7 @@ Value widened(OpBuilder &builder, Location loc, Value value, Type type) {
   Value digits = arith::SubFOp::create(builder, loc, w.toFloat(w.join(moved, least)), w.toFloat(least));
   Value number = w.select(w.compare(Predicate::ult, magnitude, 1u << format.mantissa), w.toBits(digits), normal);
   const uint32_t first = isa<Float8E4M3FNType>(type) ? format.nan : format.overflow;
-  const uint32_t special = isa<Float8E4M3FNType>(type) ? 0x7fc00000 : kInfinity;
+  const uint32_t special = isa<Float8E4M3FNType>(type) ? 0x7fc00000 : kInfinityBits;
   Value result = w.select(w.compare(Predicate::uge, magnitude, first), w.join(moved, w.word(special)), number);
   return w.toFloat(w.join(result, w.left(w.mask(bits, 0x80), 24)));
 }
@@ -179,12 +179,12 @@ Value emitQuantizeScale(OpBuilder &builder, train::QuantizeScaleOp op, Value ama
     Value bits = w.toBits(arith::DivFOp::create(builder, loc, amax, limit));
     // The exponent of the quotient, one more where digits follow; of a denormal number 2^-127, where it is not above
     // that. That of the inverse counts down from 254.
-    Value field = w.right(w.mask(bits, kInfinity), 23), digits = w.mask(bits, 0x007fffff);
+    Value field = w.right(w.mask(bits, kInfinityBits), 23), digits = w.mask(bits, 0x007fffff);
     Value isAbove = w.select(w.compare(Predicate::eq, field, 0), w.compare(Predicate::ugt, digits, 0x00400000),
                              w.compare(Predicate::ne, digits, 0));
     Value exponent = w.add(field, w.select(isAbove, w.word(1), w.word(0)));
     Value inverse = w.toFloat(w.left(w.sub(w.word(254), w.least(exponent, 253)), 23));
-    Value isFinite = w.compare(Predicate::ult, w.mask(bits, kMagnitude), kInfinity);
+    Value isFinite = w.compare(Predicate::ult, w.mask(bits, kMagnitude), kInfinityBits);
     scale = w.select(isFinite, inverse, w.toFloat(w.word(0x7fc00000)));
   } else {
     auto wide = [&](double value) -> Value {
@@ -197,12 +197,12 @@ Value emitQuantizeScale(OpBuilder &builder, train::QuantizeScaleOp op, Value ama
     if (op.getRounding() == train::ScaleRounding::Down) {
       // Without its digits; NaN would become infinite.
       Value isNumber = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ORD, scale, scale);
-      scale = w.select(isNumber, w.toFloat(w.mask(w.toBits(scale), kInfinity)), scale);
+      scale = w.select(isNumber, w.toFloat(w.mask(w.toBits(scale), kInfinityBits)), scale);
     }
   }
   if (!op.getOneIfNotFinite())
     return scale;
-  Value isFinite = w.compare(Predicate::ult, w.mask(w.toBits(amax), kMagnitude), kInfinity);
+  Value isFinite = w.compare(Predicate::ult, w.mask(w.toBits(amax), kMagnitude), kInfinityBits);
   return w.select(isFinite, scale, arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1.0f)));
 }
 

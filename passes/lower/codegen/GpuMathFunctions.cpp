@@ -21,46 +21,45 @@ using namespace mlir;
 
 namespace tessera::codegen {
 namespace {
-using Float = Scalar::Float;
 
 /// log2(e), and what its f32 leaves out.
 constexpr float kLog2e = 0x1.715476p0f, kLog2eRest = 0x1.4ae0cp-26f;
 
-Value callUnit(Scalar &s, StringRef intrinsic, Value x) {
+Value callUnit(ScalarBuilder &s, StringRef intrinsic, Value x) {
   return LLVM::CallIntrinsicOp::create(s.b, s.loc, x.getType(), s.b.getStringAttr(intrinsic), ValueRange{x})
       .getResult(0);
 }
 
-Value exp2(Scalar &s, Value x) { return callUnit(s, kExp2Intrinsic, x); }
-Value reciprocal(Scalar &s, Value x) { return callUnit(s, kReciprocalIntrinsic, x); }
+Value exp2(ScalarBuilder &s, Value x) { return callUnit(s, kExp2Intrinsic, x); }
+Value reciprocal(ScalarBuilder &s, Value x) { return callUnit(s, kReciprocalIntrinsic, x); }
 
 /// 2^f·2^n with n = round(x·log2(e)) and f = x·log2(e) - n. n stays that of a normal number: beyond, f is larger than a
 /// half, and the product overflows or is rounded to a subnormal number. 3 units in the last place.
-Value expandExp(Scalar &s, Value x) {
+Value expandGpuExp(ScalarBuilder &s, Value x) {
   Value bounded = arith::MaxNumFOp::create(s.b, s.loc, x, s.number(-87.3f));
   bounded = arith::MinNumFOp::create(s.b, s.loc, bounded, s.number(88.0f));
   // Adding 1.5·2^23 rounds to an integer, which with the exponent's bias is then in the low bits.
-  Value shift = s.number(0x1.8p23f + Scalar::kExponentBias);
+  Value shift = s.number(0x1.8p23f + ScalarBuilder::kExponentBias);
   Value shifted = s.fma(bounded, s.number(kLog2e), shift);
   Value minusN = s.sub(shift, shifted);
   Value f = s.fma(x, s.number(kLog2e), minusN);
   f = s.fma(x, s.number(kLog2eRest), f);
-  return s.mul(exp2(s, f), s.ofBits(s.shiftLeft(s.bits(shifted), Scalar::kMantissaBits)));
+  return s.mul(exp2(s, f), s.ofBits(s.shiftLeft(s.bits(shifted), ScalarBuilder::kMantissaBits)));
 }
 
 /// x + x^3·p(x^2) near 0, else 1 - 2 / (2^(2|x|·log2(e)) + 1) with the sign of x. 4 units in the last place.
-Value expandTanh(Scalar &s, Value x) {
+Value expandGpuTanh(ScalarBuilder &s, Value x) {
   Value magnitude = s.abs(x), square = s.mul(x, x), one = s.number(1.0f);
   Value p = s.polynomial(square, {1.64375808e-2f, -5.26718125e-2f, 1.33207247e-1f, -3.33329469e-1f});
   Value near = s.fma(s.mul(p, square), x, x);
   Value power = exp2(s, s.mul(magnitude, s.number(2 * kLog2e)));
   Value far = s.fma(s.number(-2.0f), reciprocal(s, s.add(power, one)), one);
-  return s.select(s.compare(Float::OLT, magnitude, 0.55f), near, s.withSign(far, x));
+  return s.select(s.compare(ScalarBuilder::Float::OLT, magnitude, 0.55f), near, s.withSign(far, x));
 }
 
 /// x + x·p(x^2) near 0, else 1 - 2^(|x|·q(|x|)) with the sign of x: Juffa's polynomials, q times log2(e). 3 units in
 /// the last place.
-Value expandErf(Scalar &s, Value x) {
+Value expandGpuErf(ScalarBuilder &s, Value x) {
   Value magnitude = s.abs(x), square = s.mul(x, x);
   Value p = s.polynomial(
       square, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
@@ -68,7 +67,7 @@ Value expandErf(Scalar &s, Value x) {
   Value q = s.polynomial(magnitude, {-2.49374843e-5f, 5.52836573e-4f, -5.60337631e-3f, 3.49920243e-2f, -1.54047906e-1f,
                                      -9.15890157e-1f, -1.6283952f});
   Value far = s.withSign(s.sub(s.number(1.0f), exp2(s, s.mul(q, magnitude))), x);
-  return s.select(s.compare(Float::OGT, magnitude, 0.927734375f), far, near);
+  return s.select(s.compare(ScalarBuilder::Float::OGT, magnitude, 0.927734375f), far, near);
 }
 
 /// e·r below 0 and 1 - e·r above, of e = e^-|x| and r = 1 / (1 + e): the unit's error is one of what is small, so that
@@ -80,11 +79,12 @@ struct ExpandSigmoid : OpRewritePattern<arith::DivFOp> {
     auto power = sum ? sum.getLhs().getDefiningOp<math::ExpOp>() : math::ExpOp();
     if (!op->hasAttr(kSigmoid) || !op.getType().isF32() || !power)
       return failure();
-    Scalar s{rewriter, op.getLoc()};
+    ScalarBuilder s{rewriter, op.getLoc()};
     Value negated = power.getOperand(), one = s.number(1.0f);
     Value e = math::ExpOp::create(rewriter, op.getLoc(), s.neg(s.abs(negated)));
     Value r = reciprocal(s, s.add(e, one));
-    rewriter.replaceOp(op, s.select(s.compare(Float::OGT, negated, 0.0f), s.mul(e, r), s.fma(s.neg(e), r, one)));
+    rewriter.replaceOp(
+        op, s.select(s.compare(ScalarBuilder::Float::OGT, negated, 0.0f), s.mul(e, r), s.fma(s.neg(e), r, one)));
     return success();
   }
 };
@@ -95,8 +95,9 @@ LogicalResult useGpuMath(ModuleOp module) {
   // The sigmoid is known by its e^-x.
   RewritePatternSet sigmoid(context), patterns(context);
   sigmoid.add<ExpandSigmoid>(context);
-  patterns.add<Expand<math::ExpOp, expandExp>, Expand<math::TanhOp, expandTanh>, Expand<math::ErfOp, expandErf>>(
-      context);
+  patterns
+      .add<Expand<math::ExpOp, expandGpuExp>, Expand<math::TanhOp, expandGpuTanh>, Expand<math::ErfOp, expandGpuErf>>(
+          context);
   const GreedyRewriteConfig config = GreedyRewriteConfig().enableFolding(false);
   if (failed(applyPatternsGreedily(module, std::move(sigmoid), config)))
     return failure();

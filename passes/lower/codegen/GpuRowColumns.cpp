@@ -11,6 +11,7 @@
 #include "compiler/dialect/train/Builders.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using tessera::train::tensorType;
@@ -20,14 +21,12 @@ namespace tessera::codegen {
 /// Threads of a block at most: more would leave too few registers to each.
 static constexpr int64_t kMostThreads = 512;
 
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 void GpuKernelEmitter::emitRowColumns() {
   for (unsigned digit : plan.inner)
     (plan.digits[digit].unroll ? unrolled : strided).push_back(digit);
   int64_t count = product(strided);
-  heldRounds = ceilDiv(count, kMostThreads);
-  launch.threadsX = ceilDiv(ceilDiv(count, heldRounds), kWarp) * kWarp;
+  heldRounds = llvm::divideCeilSigned(count, kMostThreads);
+  launch.threadsX = llvm::divideCeilSigned(llvm::divideCeilSigned(count, heldRounds), kWarp) * kWarp;
   launch.blocks = product(plan.outer);
   launch.blocksAtOnce = 1;
   const int64_t warps = launch.threadsX / kWarp;

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -24,8 +25,6 @@ static constexpr int64_t kHeld = 32;
 static constexpr int64_t kHoldingThreads = 512;
 /// Bytes of shared memory of a block that columns are summed in.
 static constexpr int64_t kColumnBytes = 32 << 10;
-
-static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // --- Rows ------------------------------------------------------------------------
 
@@ -97,14 +96,14 @@ void GpuKernelEmitter::emitRow() {
   if (isWarp) {
     launch.threadsX = kWarp;
     launch.threadsY = std::min(kWarpsPerBlock, rows);
-    launch.blocks = ceilDiv(rows, launch.threadsY);
+    launch.blocks = llvm::divideCeilSigned(rows, launch.threadsY);
     threadY = NVVM::ThreadIdYOp::create(at(0), loc, builder.getI32Type());
     row = arith::AddIOp::create(at(0), loc, arith::MulIOp::create(at(0), loc, block, i32(launch.threadsY)), threadY);
     // The same for all lanes of a warp: they reach every shuffle together.
     openGuard(arith::CmpIOp::create(at(0), loc, arith::CmpIPredicate::ult, row, i32(rows)));
   } else {
-    int64_t threads = isHeld ? ceilDiv(count, rows > 1 ? mostRounds : 1) : kMaxThreads;
-    launch.threadsX = std::min(kMaxThreads, ceilDiv(threads, kWarp) * kWarp);
+    int64_t threads = isHeld ? llvm::divideCeilSigned(count, rows > 1 ? mostRounds : 1) : kMaxThreads;
+    launch.threadsX = std::min(kMaxThreads, llvm::divideCeilSigned(threads, kWarp) * kWarp);
     launch.blocks = rows;
     row = block;
   }
@@ -167,7 +166,8 @@ void GpuKernelEmitter::emitColumn() {
   // The columns that a thread takes together follow the lane's digit.
   if (*plan.lane + 1 < plan.digits.size())
     columnDigit = *plan.lane + 1;
-  int64_t columns = plan.digits[*plan.lane].size, tiles = ceilDiv(columns, kWarp), count = product(strided);
+  int64_t columns = plan.digits[*plan.lane].size, tiles = llvm::divideCeilSigned(columns, kWarp),
+          count = product(strided);
   int64_t bytes = 0;
   for (const Accumulator &accumulator : accumulators)
     for (Type type : accumulator.types)

@@ -19,28 +19,26 @@
 
 LLD_HAS_DRIVER(elf)
 
-using namespace llvm;
-
 namespace tessera::codegen {
 
 namespace {
 /// A directory that disappears with this object.
 struct TemporaryDirectory {
-  SmallString<128> path;
-  std::error_code error = sys::fs::createUniqueDirectory("tessera", path);
+  llvm::SmallString<128> path;
+  std::error_code error = llvm::sys::fs::createUniqueDirectory("tessera", path);
   ~TemporaryDirectory() {
     if (!error)
-      sys::fs::remove_directories(path);
+      llvm::sys::fs::remove_directories(path);
   }
-  std::string file(StringRef name) const {
-    SmallString<128> file(path);
-    sys::path::append(file, name);
+  std::string file(llvm::StringRef name) const {
+    llvm::SmallString<128> file(path);
+    llvm::sys::path::append(file, name);
     return std::string(file);
   }
 };
 } // namespace
 
-bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &error) {
+bool linkSharedObject(llvm::StringRef object, std::string &sharedObject, std::string &error) {
   // LLD keeps its state in globals.
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
@@ -52,7 +50,7 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
   std::string input = directory.file("kernels.o"), output = directory.file("kernels.so");
   std::error_code code;
   {
-    raw_fd_ostream stream(input, code);
+    llvm::raw_fd_ostream stream(input, code);
     if (!code)
       stream << object;
     stream.close();
@@ -63,7 +61,7 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
     }
   }
   std::string messages;
-  raw_string_ostream out(messages);
+  llvm::raw_string_ostream out(messages);
   std::vector<const char *> arguments = {"ld.lld",           "-shared", "--threads=1",  "--build-id=none",
                                          "--hash-style=gnu", "-z",      "noexecstack",  "-soname",
                                          "kernels.so",       "-o",      output.c_str(), input.c_str()};
@@ -72,7 +70,7 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
     error = messages;
     return false;
   }
-  auto buffer = MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto buffer = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     error = "cannot read " + output;
     return false;
@@ -81,28 +79,29 @@ bool linkSharedObject(StringRef object, std::string &sharedObject, std::string &
   return true;
 }
 
-bool checkUndefinedSymbols(StringRef sharedObject, std::string &error) {
-  static const StringSet<> allowed = {
+bool checkUndefinedSymbols(llvm::StringRef sharedObject, std::string &error) {
+  static const llvm::StringSet<> allowed = {
       "memcpy", "memmove",    "memset",    "sinf",   "cosf",  "powf",    "expf",   "logf",      "tanhf",
       "erff",   "floorf",     "sqrtf",     "fmaf",   "sin",   "cos",     "pow",    "exp",       "log",
       "tanh",   "erf",        "floor",     "sqrt",   "fma",   "sincosf", "sincos", "fmaximumf", "fminimumf",
       "expm1f", "expm1",      "log1pf",    "log1p",  "atanf", "atan",    "asinf",  "asin",      "acosf",
       "acos",   "roundevenf", "roundeven", "ldexpf", "ldexp"}; // of pow(2, integer)
-  auto file = object::ObjectFile::createELFObjectFile(MemoryBufferRef(sharedObject, "kernels.so"));
+  auto file = llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(sharedObject, "kernels.so"));
   if (!file) {
-    error = toString(file.takeError());
+    error = llvm::toString(file.takeError());
     return false;
   }
-  for (const object::ELFSymbolRef &symbol : cast<object::ELFObjectFileBase>(file->get())->getDynamicSymbolIterators()) {
+  using namespace llvm::object;
+  for (const ELFSymbolRef &symbol : llvm::cast<ELFObjectFileBase>(file->get())->getDynamicSymbolIterators()) {
     auto flags = symbol.getFlags();
     auto name = symbol.getName();
     if (!flags || !name) {
-      consumeError(flags.takeError());
-      consumeError(name.takeError());
+      llvm::consumeError(flags.takeError());
+      llvm::consumeError(name.takeError());
       error = "a symbol that cannot be read";
       return false;
     }
-    if ((*flags & object::SymbolRef::SF_Undefined) && !name->empty() && !allowed.contains(*name)) {
+    if ((*flags & SymbolRef::SF_Undefined) && !name->empty() && !allowed.contains(*name)) {
       error += (error.empty() ? "" : ", ") + name->str();
     }
   }

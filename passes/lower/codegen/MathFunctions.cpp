@@ -18,8 +18,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 namespace {
-using Float = Scalar::Float;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 /// log(2) in two parts: the product of the first with an exponent is exact.
 constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440e-4f;
@@ -29,7 +28,7 @@ struct Reduced {
   Value n, expm1;
 };
 
-Reduced reduce(Scalar &s, Value x) {
+Reduced reduce(ScalarBuilder &s, Value x) {
   // Adding 1.5·2^23 rounds to an integer, which is then in the low bits.
   Value shift = s.number(0x1.8p23f);
   Value shifted = s.fma(x, s.number(1.44269504088896341f), shift);
@@ -42,19 +41,19 @@ Reduced reduce(Scalar &s, Value x) {
 }
 
 /// x·2^n, in two steps: n may be larger than an exponent, and the result subnormal.
-Value scale(Scalar &s, Value x, Value n) {
+Value scale(ScalarBuilder &s, Value x, Value n) {
   Value half = s.shiftRight(n, 1);
   return s.mul(s.mul(x, s.powerOfTwo(half)), s.powerOfTwo(s.subInt(n, half)));
 }
 
-Value expandExp(Scalar &s, Value x) {
+Value expandExp(ScalarBuilder &s, Value x) {
   // Beyond the bounds the result is 0 and infinite.
   Reduced reduced = reduce(s, s.clamp(x, -105.0f, 89.0f));
   return scale(s, s.add(reduced.expm1, s.number(1.0f)), reduced.n);
 }
 
 /// exp(x) - 1 = 2^n·(exp(r) - 1 + (1 - 2^-n)).
-Value expandExpm1(Scalar &s, Value x) {
+Value expandExpm1(ScalarBuilder &s, Value x) {
   // Below the bound the result is -1.
   Reduced reduced = reduce(s, s.clamp(x, -18.0f, 89.0f));
   Value inverse = s.powerOfTwo(s.subInt(s.integer(0), s.least(reduced.n, 126)));
@@ -66,16 +65,16 @@ struct Split {
   Value mantissa, exponent;
 };
 
-Split split(Scalar &s, Value x) {
-  Value subnormal = s.compare(Float::OLT, x, 0x1p-126f);
+Split split(ScalarBuilder &s, Value x) {
+  Value subnormal = s.compare(ScalarBuilder::Float::OLT, x, 0x1p-126f);
   Value bits = s.bits(s.select(subnormal, s.mul(x, s.number(0x1p23f)), x));
-  Value exponent = s.shiftRight(s.subInt(bits, s.integer(0x3f3504f3)), Scalar::kMantissaBits);
-  Value mantissa = s.ofBits(s.subInt(bits, s.shiftLeft(exponent, Scalar::kMantissaBits)));
-  return {mantissa, s.subInt(exponent, s.select(subnormal, s.integer(Scalar::kMantissaBits), s.integer(0)))};
+  Value exponent = s.shiftRight(s.subInt(bits, s.integer(0x3f3504f3)), ScalarBuilder::kMantissaBits);
+  Value mantissa = s.ofBits(s.subInt(bits, s.shiftLeft(exponent, ScalarBuilder::kMantissaBits)));
+  return {mantissa, s.subInt(exponent, s.select(subnormal, s.integer(ScalarBuilder::kMantissaBits), s.integer(0)))};
 }
 
 /// log(1 + f) + exponent·log(2) for 1 + f in [sqrt(1/2), sqrt(2)); `x` is the number of which it is the logarithm.
-Value logarithm(Scalar &s, Value f, Value exponent, Value x) {
+Value logarithm(ScalarBuilder &s, Value f, Value exponent, Value x) {
   Value square = s.mul(f, f), e = s.toFloat(exponent);
   Value tail =
       s.polynomial(f, {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
@@ -84,40 +83,40 @@ Value logarithm(Scalar &s, Value f, Value exponent, Value x) {
   y = s.fma(e, s.number(kLog2Low), y);
   y = s.fma(s.number(-0.5f), square, y);
   y = s.fma(e, s.number(kLog2High), s.add(f, y));
-  y = s.select(s.compare(Float::OEQ, x, 0.0f), s.number(-kInfinity), y);
-  y = s.select(s.compare(Float::OLT, x, 0.0f), s.number(std::numeric_limits<float>::quiet_NaN()), y);
+  y = s.select(s.compare(ScalarBuilder::Float::OEQ, x, 0.0f), s.number(-kFloatInfinity), y);
+  y = s.select(s.compare(ScalarBuilder::Float::OLT, x, 0.0f), s.number(std::numeric_limits<float>::quiet_NaN()), y);
   // Infinity and NaN stay.
-  return s.select(s.compare(Float::UGE, x, kInfinity), x, y);
+  return s.select(s.compare(ScalarBuilder::Float::UGE, x, kFloatInfinity), x, y);
 }
 
-Value expandLog(Scalar &s, Value x) {
+Value expandLog(ScalarBuilder &s, Value x) {
   Split parts = split(s, x);
   return logarithm(s, s.sub(parts.mantissa, s.number(1.0f)), parts.exponent, x);
 }
 
 /// The logarithm of u = 1 + x, with what the sum lost to rounding added to its mantissa.
-Value expandLog1p(Scalar &s, Value x) {
+Value expandLog1p(ScalarBuilder &s, Value x) {
   Value one = s.number(1.0f), u = s.add(x, one), lost = s.sub(x, s.sub(u, one));
   Split parts = split(s, u);
   Value n = s.least(s.most(parts.exponent, -126), 126);
   lost = s.mul(lost, s.powerOfTwo(s.subInt(s.integer(0), n)));
-  lost = s.select(s.compare(Float::UGE, u, 0x1p24f), s.number(0.0f), lost);
+  lost = s.select(s.compare(ScalarBuilder::Float::UGE, u, 0x1p24f), s.number(0.0f), lost);
   return logarithm(s, s.add(s.sub(parts.mantissa, one), lost), parts.exponent, u);
 }
 
 /// x + x^3·p(x^2) near 0, else 1 - 2 / (exp(2|x|) + 1) with the sign of x.
-Value expandTanh(Scalar &s, Value x) {
+Value expandTanh(ScalarBuilder &s, Value x) {
   Value magnitude = s.abs(x), square = s.mul(x, x), one = s.number(1.0f);
   Value p = s.polynomial(
       square, {-5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f});
   Value near = s.fma(s.mul(p, square), x, x);
   Value power = expandExp(s, s.add(magnitude, magnitude));
   Value far = s.sub(one, s.div(s.number(2.0f), s.add(power, one)));
-  return s.select(s.compare(Float::OLT, magnitude, 0.625f), near, s.withSign(far, x));
+  return s.select(s.compare(ScalarBuilder::Float::OLT, magnitude, 0.625f), near, s.withSign(far, x));
 }
 
 /// x + x·p(x^2) near 0, else 1 - exp(q(|x|)) with the sign of x.
-Value expandErf(Scalar &s, Value x) {
+Value expandErf(ScalarBuilder &s, Value x) {
   Value magnitude = s.abs(x), square = s.mul(x, x);
   Value near = s.polynomial(
       square, {-5.96761703e-4f, 4.99119423e-3f, -2.67681349e-2f, 1.12819925e-1f, -3.76125336e-1f, 1.28379166e-1f});
@@ -129,7 +128,7 @@ Value expandErf(Scalar &s, Value x) {
   q = s.fma(q, magnitude, s.number(-1.28717512e-1f));
   q = s.fma(q, magnitude, s.neg(magnitude));
   Value far = s.withSign(s.sub(s.number(1.0f), expandExp(s, q)), x);
-  return s.select(s.compare(Float::OGT, magnitude, 0.927734375f), far, near);
+  return s.select(s.compare(ScalarBuilder::Float::OGT, magnitude, 0.927734375f), far, near);
 }
 
 } // namespace

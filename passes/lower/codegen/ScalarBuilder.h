@@ -9,8 +9,8 @@
 
 namespace tessera::codegen {
 
-/// Scalar f32 and i32 arithmetic at one place.
-struct Scalar {
+/// Builds f32 and i32 arithmetic at one place.
+struct ScalarBuilder {
   using Float = mlir::arith::CmpFPredicate;
   static constexpr int kExponentBias = 127, kMantissaBits = 23;
 
@@ -62,12 +62,12 @@ struct Scalar {
 };
 
 /// A function of f32 as what `expand` makes of it.
-template <typename Op, mlir::Value (*expand)(Scalar &, mlir::Value)> struct Expand : mlir::OpRewritePattern<Op> {
+template <typename Op, mlir::Value (*expand)(ScalarBuilder &, mlir::Value)> struct Expand : mlir::OpRewritePattern<Op> {
   using mlir::OpRewritePattern<Op>::OpRewritePattern;
   llvm::LogicalResult matchAndRewrite(Op op, mlir::PatternRewriter &rewriter) const override {
     if (!op.getType().isF32())
       return llvm::failure();
-    Scalar scalar{rewriter, op.getLoc()};
+    ScalarBuilder scalar{rewriter, op.getLoc()};
     rewriter.replaceOp(op, expand(scalar, op.getOperand()));
     return llvm::success();
   }

@@ -14,7 +14,7 @@ using artifact::ConvKind;
 using dnnl::memory;
 
 /// An operand in the caller's layout, and where it differs, in the one that oneDNN computes in.
-struct Operand {
+struct ConvOperand {
   memory::desc given, used;
   int argument = 0;
   size_t offset = 0; ///< in the scratch, if the layouts differ
@@ -22,15 +22,15 @@ struct Operand {
   bool isReordered() const { return given != used; }
 };
 
-class Plan : public ConvPlan {
+class OneDnnConvPlan : public ConvPlan {
 public:
-  Plan(Scratch &scratch) : scratch(scratch) {}
+  OneDnnConvPlan(Scratch &scratch) : scratch(scratch) {}
 
   void create(const ConvShape &shape, const TensorView &x, const TensorView &w, const TensorView &y) {
     x_.given = describe(x, 1);
     w_.given = describe(w, shape.groups);
     y_.given = describe(y, 1);
-    auto any = [](const Operand &operand) {
+    auto any = [](const ConvOperand &operand) {
       return memory::desc(operand.given.dims(), memory::data_type::f32, memory::format_tag::any);
     };
     memory::dims strides = shape.strides, dilations = {shape.dilations[0] - 1, shape.dilations[1] - 1},
@@ -76,11 +76,11 @@ public:
   Status run(void *x, void *w, void *y) override {
     return guardDnn("convolution", [&] {
       std::unordered_map<int, memory> arguments;
-      Operand *operands[] = {&x_, &w_, &y_};
+      ConvOperand *operands[] = {&x_, &w_, &y_};
       void *addresses[] = {x, w, y};
       int output = kind == ConvKind::Forward ? 2 : kind == ConvKind::InputGrad ? 0 : 1;
       for (int index = 0; index < 3; ++index) {
-        Operand &operand = *operands[index];
+        ConvOperand &operand = *operands[index];
         memory given(operand.given, dnnEngine(), addresses[index]);
         if (!operand.isReordered()) {
           arguments.emplace(operand.argument, given);
@@ -94,7 +94,7 @@ public:
       scratchpad.set_data_handle(at(scratchpadOffset));
       arguments.emplace(DNNL_ARG_SCRATCHPAD, scratchpad);
       primitive.execute(stream, arguments);
-      Operand &result = *operands[output];
+      ConvOperand &result = *operands[output];
       if (result.isReordered()) {
         memory used(result.used, dnnEngine(), at(result.offset)), given(result.given, dnnEngine(), addresses[output]);
         result.reorder.execute(stream, used, given);
@@ -114,11 +114,11 @@ private:
   }
 
   void take(const int (&arguments)[3], memory::desc x, memory::desc w, memory::desc y) {
-    Operand *operands[] = {&x_, &w_, &y_};
+    ConvOperand *operands[] = {&x_, &w_, &y_};
     const memory::desc used[] = {x, w, y};
     int output = kind == ConvKind::Forward ? 2 : kind == ConvKind::InputGrad ? 0 : 1;
     for (int index = 0; index < 3; ++index) {
-      Operand &operand = *operands[index];
+      ConvOperand &operand = *operands[index];
       operand.argument = arguments[index];
       operand.used = used[index];
       if (!operand.isReordered())
@@ -139,7 +139,7 @@ private:
 
   Scratch &scratch;
   ConvKind kind = ConvKind::Forward;
-  Operand x_, w_, y_;
+  ConvOperand x_, w_, y_;
   dnnl::primitive primitive;
   dnnl::stream stream;
   memory scratchpad;
@@ -158,7 +158,7 @@ size_t ConvPlanner::workspaceBytes() const { return impl->scratch.bytes(); }
 
 Result<std::shared_ptr<ConvPlan>> ConvPlanner::plan(const ConvShape &shape, const TensorView &x, const TensorView &w,
                                                     const TensorView &y) {
-  auto plan = std::make_shared<Plan>(impl->scratch);
+  auto plan = std::make_shared<OneDnnConvPlan>(impl->scratch);
   TESSERA_RETURN_IF_ERROR(guardDnn("convolution", [&] { plan->create(shape, x, w, y); }));
   return std::shared_ptr<ConvPlan>(std::move(plan));
 }

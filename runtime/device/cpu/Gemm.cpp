@@ -182,7 +182,7 @@ struct Staging {
   }
 };
 
-class Plan : public GemmPlan {
+class OneDnnGemmPlan : public GemmPlan {
 public:
   Status run(const void *a, const void *b, void *c) override {
     auto *left = static_cast<std::byte *>(staged[0].before(const_cast<void *>(a), team)),
@@ -284,7 +284,7 @@ size_t GemmPlanner::workspaceBytes() const { return impl->scratch.bytes() + impl
 
 Result<std::shared_ptr<GemmPlan>> GemmPlanner::plan(const TensorView &a, const TensorView &b, const TensorView &c,
                                                     float alpha, float beta) {
-  auto plan = std::make_shared<Plan>();
+  auto plan = std::make_shared<OneDnnGemmPlan>();
   TensorView left = stage(a, plan->staged[0], true, false), right = stage(b, plan->staged[1], true, false),
              target = stage(c, plan->staged[2], beta != 0, true);
   for (const Staging &staging : plan->staged)

@@ -23,7 +23,7 @@ using Elements = SmallVector<int64_t>;
 
 namespace {
 
-Split levels(std::initializer_list<SplitLevel> list) {
+Split splitInto(std::initializer_list<SplitLevel> list) {
   Split split;
   split.append(list);
   return split;
@@ -64,21 +64,21 @@ TEST_F(ElementsTest, AreThoseOfTheDefinition) {
   EXPECT_EQ(elements(Split({0, 1}), 6, 4), (Elements{4}));
   EXPECT_EQ(elements(Split({1, 0}), 6, 4), (Elements{3}));
   // Of six ranges the first rank has the first and the last.
-  EXPECT_EQ(elements(levels({{1, 1, true}}), 12, 0), (Elements{0, 1, 10, 11}));
-  EXPECT_EQ(elements(levels({{1, 1, true}}), 12, 4), (Elements{2, 3, 8, 9}));
-  EXPECT_EQ(elements(levels({{1, 1, true}}), 12, 5), (Elements{4, 5, 6, 7}));
+  EXPECT_EQ(elements(splitInto({{1, 1, true}}), 12, 0), (Elements{0, 1, 10, 11}));
+  EXPECT_EQ(elements(splitInto({{1, 1, true}}), 12, 4), (Elements{2, 3, 8, 9}));
+  EXPECT_EQ(elements(splitInto({{1, 1, true}}), 12, 5), (Elements{4, 5, 6, 7}));
   // Blocks of 3, a zigzag inside of blocks of 6.
-  EXPECT_EQ(elements(levels({{1, 2}}), 6, 1), (Elements{1, 4}));
-  EXPECT_EQ(elements(levels({{1, 2, true}}), 12, 1), (Elements{1, 4, 7, 10}));
+  EXPECT_EQ(elements(splitInto({{1, 2}}), 6, 1), (Elements{1, 4}));
+  EXPECT_EQ(elements(splitInto({{1, 2, true}}), 12, 1), (Elements{1, 4, 7, 10}));
   // Each of a's parts is two blocks, and b splits each of these.
-  EXPECT_EQ(elements(levels({{0}, {1, 2}}), 12, 4), (Elements{7, 10}));
+  EXPECT_EQ(elements(splitInto({{0}, {1, 2}}), 12, 4), (Elements{7, 10}));
   // Both split inside of blocks of 6: what was [2, 6] before a reshape, split over a and b.
-  EXPECT_EQ(elements(levels({{0, 2}, {1}}), 12, 4), (Elements{4, 10}));
-  EXPECT_EQ(elements(levels({{0, 2}, {1, 2}}), 24, 4), (Elements{7, 10, 19, 22}));
+  EXPECT_EQ(elements(splitInto({{0, 2}, {1}}), 12, 4), (Elements{4, 10}));
+  EXPECT_EQ(elements(splitInto({{0, 2}, {1, 2}}), 24, 4), (Elements{7, 10, 19, 22}));
   // Of a zigzag's two ranges b = 0 has the first one, b = 1 the second.
   mesh = meshOf({3, 2});
-  EXPECT_EQ(elements(levels({{0, 1, true}, {1}}), 12, 2), (Elements{2, 3}));
-  EXPECT_EQ(elements(levels({{0, 1, true}, {1}}), 12, 3), (Elements{8, 9}));
+  EXPECT_EQ(elements(splitInto({{0, 1, true}, {1}}), 12, 2), (Elements{2, 3}));
+  EXPECT_EQ(elements(splitInto({{0, 1, true}, {1}}), 12, 3), (Elements{8, 9}));
 }
 
 TEST_F(ElementsTest, AreOnAsManyRanksAsDoNotSplitThem) {
@@ -109,8 +109,8 @@ TEST_F(ElementsTest, OfAZigzagOverTwoAxesAreThoseOfOneAxis) {
   MeshAttr two = meshOf({2, 3}), one = meshOf({6});
   for (int64_t blocks : {1, 5})
     for (int64_t rank = 0; rank < 6; ++rank)
-      EXPECT_EQ(elementsOf(levels({{0, blocks, true}, {1, 1, true}}), blocks * 24, two, rank),
-                elementsOf(levels({{0, blocks, true}}), blocks * 24, one, rank));
+      EXPECT_EQ(elementsOf(splitInto({{0, blocks, true}, {1, 1, true}}), blocks * 24, two, rank),
+                elementsOf(splitInto({{0, blocks, true}}), blocks * 24, one, rank));
 }
 
 /// Of causal attention, and of a window, as many pairs of a query and a key that it sees for each rank.
@@ -127,7 +127,7 @@ TEST_F(ElementsTest, OfAZigzagHaveEqualWork) {
       };
       int64_t most = 0, all = 0, mostInOrder = 0;
       for (int64_t rank = 0; rank < ranks; ++rank) {
-        const int64_t pairs = pairsOf(levels({{0, 1, true}}), rank);
+        const int64_t pairs = pairsOf(splitInto({{0, 1, true}}), rank);
         most = std::max(most, pairs);
         all += pairs;
         mostInOrder = std::max(mostInOrder, pairsOf(Split({0}), rank));
@@ -154,7 +154,7 @@ TEST_F(ElementsTest, AreTheRuntimesPartOfABatch) {
     rows[i] = static_cast<int32_t>(i);
   for (bool isZigzag : {false, true})
     for (int64_t rank = 0; rank < 6; ++rank) {
-      const Elements elements = elementsOf(levels({{0, 1, isZigzag}, {1, 1, isZigzag}}), 24, mesh, rank);
+      const Elements elements = elementsOf(splitInto({{0, 1, isZigzag}, {1, 1, isZigzag}}), 24, mesh, rank);
       std::vector<int32_t> part(8);
       copyRankPart(spec, reinterpret_cast<const uint8_t *>(rows.data()), {{1, 6, rank, isZigzag}}, part.data());
       for (int64_t row : {0, 1})
@@ -297,10 +297,10 @@ TEST_F(ElementsTest, AxesOfSizeOneLeaveBlocksBehind) {
   EXPECT_EQ(splitOf({b}), Split());
   EXPECT_EQ(splitOf({a, b, zigzag}), Split({0}));
   EXPECT_EQ(splitOf({b, zigzag, a}), Split({0}));
-  EXPECT_EQ(splitOf({a, b, c, zigzag}), levels({{0}, {2, 1, true}}));
-  EXPECT_EQ(splitOf({a, blocks(5), b, c}), levels({{0}, {2, 5}}));
+  EXPECT_EQ(splitOf({a, b, c, zigzag}), splitInto({{0}, {2, 1, true}}));
+  EXPECT_EQ(splitOf({a, blocks(5), b, c}), splitInto({{0}, {2, 5}}));
   // Each of five blocks is four.
-  EXPECT_EQ(splitOf({blocks(5), b, blocks(4), c}), levels({{2, 20}}));
+  EXPECT_EQ(splitOf({blocks(5), b, blocks(4), c}), splitInto({{2, 20}}));
 }
 
 /// What the syntax cannot say (dist.sharding_attr_c4).
@@ -328,7 +328,7 @@ TEST_F(ElementsTest, AttributesHaveAnOrderBehindAnAxisOnly) {
 
 TEST_F(ElementsTest, CountsOfSplits) {
   MeshAttr mesh = meshOf({2, 3, 2});
-  const Split split = levels({{1, 2}, {0, 1, true}, {2, 3}});
+  const Split split = splitInto({{1, 2}, {0, 1, true}, {2, 3}});
   EXPECT_EQ(split.axes(), Axes({1, 0, 2}));
   EXPECT_EQ(groupSize(mesh, split), 12);
   EXPECT_EQ(split.blocksAt(0), 2);
@@ -336,16 +336,16 @@ TEST_F(ElementsTest, CountsOfSplits) {
   EXPECT_EQ(split.blocksAt(2), 6);
   EXPECT_TRUE(split.hasBlocks());
   EXPECT_FALSE(split.isRange());
-  EXPECT_FALSE(levels({{0, 1, true}}).hasBlocks());
-  EXPECT_FALSE(levels({{0, 1, true}}).isRange());
+  EXPECT_FALSE(splitInto({{0, 1, true}}).hasBlocks());
+  EXPECT_FALSE(splitInto({{0, 1, true}}).isRange());
   EXPECT_TRUE(Split({0, 1}).isRange());
   EXPECT_TRUE(Split().isPrefixOf(split));
-  EXPECT_TRUE(levels({{1, 2}}).isPrefixOf(split));
-  EXPECT_FALSE(levels({{1}}).isPrefixOf(split));
-  EXPECT_FALSE(levels({{1, 2}, {0}}).isPrefixOf(split));
-  EXPECT_FALSE(split.isPrefixOf(levels({{1, 2}})));
+  EXPECT_TRUE(splitInto({{1, 2}}).isPrefixOf(split));
+  EXPECT_FALSE(splitInto({{1}}).isPrefixOf(split));
+  EXPECT_FALSE(splitInto({{1, 2}, {0}}).isPrefixOf(split));
+  EXPECT_FALSE(split.isPrefixOf(splitInto({{1, 2}})));
   EXPECT_TRUE(split.hasAxis(2));
-  EXPECT_FALSE(levels({{1, 2}}).hasAxis(2));
+  EXPECT_FALSE(splitInto({{1, 2}}).hasAxis(2));
 }
 
 TEST_F(ElementsTest, PositionsAreSplitOverSequenceAxes) {

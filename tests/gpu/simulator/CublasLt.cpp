@@ -16,8 +16,6 @@ using namespace tessera::sim;
 
 #define TESSERA_LT extern "C" TESSERA_SIM_API cublasStatus_t CUBLASWINAPI
 
-static Simulator &sim() { return Simulator::get(); }
-
 namespace {
 
 /// A descriptor of any kind: its attributes by number.

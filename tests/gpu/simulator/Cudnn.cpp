@@ -14,8 +14,6 @@ using namespace tessera::sim;
 
 #define TESSERA_DNN extern "C" TESSERA_SIM_API
 
-static Simulator &sim() { return Simulator::get(); }
-
 namespace {
 
 Descriptors descriptors;

@@ -98,13 +98,6 @@ const std::map<int, std::vector<Attribute>> &attributes() {
   return all;
 }
 
-[[noreturn]] void refuse(const std::string &why) { throw Refusal{CUDNN_STATUS_BAD_PARAM, why}; }
-[[noreturn]] void lack(const std::string &why) { throw Refusal{CUDNN_STATUS_NOT_SUPPORTED, why + " is not simulated"}; }
-void require(bool holds, const char *what) {
-  if (!holds)
-    refuse(what);
-}
-
 void checkTensor(const Descriptor &tensor) {
   auto dims = tensor.list<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
        strides = tensor.list<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);

@@ -43,6 +43,15 @@ struct Refusal {
   std::string why;
 };
 
+[[noreturn]] inline void refuse(const std::string &why) { throw Refusal{CUDNN_STATUS_BAD_PARAM, why}; }
+[[noreturn]] inline void lack(const std::string &why) {
+  throw Refusal{CUDNN_STATUS_NOT_SUPPORTED, why + " is not simulated"};
+}
+inline void require(bool holds, const char *what) {
+  if (!holds)
+    refuse(what);
+}
+
 /// Bytes of a value, or throws Refusal where a descriptor of this type has no such attribute.
 size_t checkAttribute(cudnnBackendDescriptorType_t of, int name, cudnnBackendAttributeType_t type, int64_t count);
 /// Throws Refusal where the descriptor cannot be finalized.

@@ -10,13 +10,6 @@ namespace {
 
 using Kind = GraphOperation::Kind;
 
-[[noreturn]] void refuse(const std::string &why) { throw Refusal{CUDNN_STATUS_BAD_PARAM, why}; }
-[[noreturn]] void lack(const std::string &why) { throw Refusal{CUDNN_STATUS_NOT_SUPPORTED, why + " is not simulated"}; }
-void require(bool holds, const char *what) {
-  if (!holds)
-    refuse(what);
-}
-
 /// How many inputs a pointwise operation has; the index is of its input's shape.
 size_t inputsOf(cudnnPointwiseMode_t mode) {
   switch (mode) {

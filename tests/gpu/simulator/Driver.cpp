@@ -10,7 +10,6 @@ using namespace tessera::sim;
 
 #define TESSERA_DRIVER extern "C" TESSERA_SIM_API CUresult CUDAAPI
 
-static Simulator &sim() { return Simulator::get(); }
 static thread_local Gpu *currentGpu = nullptr;
 
 Gpu *Simulator::current() { return currentGpu; }

@@ -6,8 +6,6 @@ using namespace tessera::sim;
 
 #define TESSERA_DRIVER extern "C" TESSERA_SIM_API CUresult CUDAAPI
 
-static Simulator &sim() { return Simulator::get(); }
-
 TESSERA_DRIVER cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   Lock lock(sim().mutex);
   if (!sim().isInitialised || device < 0 || static_cast<size_t>(device) >= sim().gpus.size())

@@ -11,8 +11,6 @@ using namespace tessera::sim;
 
 #define TESSERA_DRIVER extern "C" TESSERA_SIM_API CUresult CUDAAPI
 
-static Simulator &sim() { return Simulator::get(); }
-
 /// Returns where the handle is not a stream, or its GPU has failed.
 #define TESSERA_STREAM(name, handle)                                                                                   \
   std::unique_lock<std::recursive_mutex> lock(sim().mutex);                                                            \

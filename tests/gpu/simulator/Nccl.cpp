@@ -15,8 +15,6 @@ using namespace tessera::sim;
 
 #define TESSERA_NCCL extern "C" TESSERA_SIM_API
 
-static Simulator &sim() { return Simulator::get(); }
-
 namespace {
 
 std::map<std::string, std::shared_ptr<Ring>> rings; ///< by unique id, or by the split that made them

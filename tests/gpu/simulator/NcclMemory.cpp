@@ -16,8 +16,6 @@ using namespace tessera::sim;
 
 #define TESSERA_NCCL extern "C" TESSERA_SIM_API
 
-static Simulator &sim() { return Simulator::get(); }
-
 namespace {
 struct Registered {
   ncclComm_t communicator;

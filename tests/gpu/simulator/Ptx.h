@@ -20,6 +20,9 @@
 
 namespace tessera::sim {
 
+/// Errors of CUDA's driver that a kernel's access to memory ends in.
+inline constexpr int illegalAddress = 700, misaligned = 716;
+
 inline constexpr int warpSize = 32;
 inline constexpr uint32_t everyLane = ~0u;
 

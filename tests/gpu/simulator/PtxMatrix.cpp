@@ -14,8 +14,6 @@
 namespace tessera::sim {
 namespace {
 
-constexpr int illegalAddress = 700, misaligned = 716;
-
 float widenF16(uint16_t bits) {
   static const std::vector<float> all = [] {
     std::vector<float> made(1 << 16);

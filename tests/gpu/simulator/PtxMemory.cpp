@@ -9,8 +9,6 @@
 namespace tessera::sim {
 namespace {
 
-constexpr int illegalAddress = 700, misaligned = 716;
-
 enum class Space { Global, Shared, Local, Parameter };
 
 std::string hex(uint64_t value) {

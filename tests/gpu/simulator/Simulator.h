@@ -228,6 +228,8 @@ private:
   std::string reportPath;
 };
 
+inline Simulator &sim() { return Simulator::get(); }
+
 /// Of streams.
 inline constexpr int leastPriority = 0, greatestPriority = -5;
 

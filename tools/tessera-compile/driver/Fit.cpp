@@ -18,9 +18,9 @@ using namespace mlir;
 namespace tessera {
 
 namespace {
-class Search {
+class FitSearch {
 public:
-  Search(const CompileOptions &options, const StepReport &report, bool offloads)
+  FitSearch(const CompileOptions &options, const StepReport &report, bool offloads)
       : base(options), report(report), offloads(offloads) {}
 
   /// In the order in which they are tried: what costs least first. Each keeps what came before it.
@@ -194,7 +194,7 @@ FitReport checkFit(const CompileOptions &options, const StepReport &report, cons
   fit.fits = fit.fitsDevice(report) && fit.fitsHost(report);
   if (fit.fits)
     return fit;
-  Search search(options, report, /*offloads=*/!fit.sharesMemory);
+  FitSearch search(options, report, /*offloads=*/!fit.sharesMemory);
   for (const CompileOptions &changed : search.variants()) {
     fit.variants.push_back({tryStep(changed, target, context), search.flagsOf(changed)});
     const std::optional<StepReport> &tried = fit.variants.back().report;

@@ -39,9 +39,9 @@ namespace {
 constexpr int64_t kGrain = 1024;
 constexpr int64_t kLongest = int64_t{1} << 26; ///< more than any machine holds is not worth minutes
 
-class Search {
+class LengthSearch {
 public:
-  Search(const CompileOptions &options, const cost::Target &target, MLIRContext &context, llvm::raw_ostream &out)
+  LengthSearch(const CompileOptions &options, const cost::Target &target, MLIRContext &context, llvm::raw_ostream &out)
       : base(options), target(target), context(context), out(out) {
     found.limits = limitsOf(*sequenceFit(options), target);
     found.ranks = 1;
@@ -103,7 +103,7 @@ private:
 
 FailureOr<LongestSequence> findLongestSequence(const CompileOptions &options, const cost::Target &target,
                                                MLIRContext &context, llvm::raw_ostream &out) {
-  FailureOr<LongestSequence> found = Search(options, target, context, out).run();
+  FailureOr<LongestSequence> found = LengthSearch(options, target, context, out).run();
   if (failed(found))
     return failure();
   if (found->longest)

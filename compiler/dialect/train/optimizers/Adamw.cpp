@@ -60,7 +60,7 @@ SmallVector<Value> AdamwUpdateOp::decompose(UpdateBuilder &b) {
   return {b.storedParam(newParam), storedM, storedV};
 }
 
-static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &parts) {
+static Operation *buildAdamw(OpBuilder &builder, Location loc, const UpdateParts &parts) {
   auto number = [&](const char *name) { return builder.getF64FloatAttr(parts.settings.at(name)); };
   return AdamwUpdateOp::create(
       builder, loc, TypeRange{parts.param.getType(), parts.states[0].getType(), parts.states[1].getType()}, parts.param,
@@ -70,13 +70,13 @@ static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &par
       builder.getI64IntegerAttr(parts.decayElements), parts.clipValue);
 }
 
-static constexpr OptimizerSetting kSettings[] = {{"beta1", "betas", SettingKind::Fraction, 0.9},
-                                                 {"beta2", "betas", SettingKind::Fraction, 0.999},
-                                                 {"epsilon", "epsilon", SettingKind::Positive, 1e-8}};
+static constexpr OptimizerSetting kAdamwSettings[] = {{"beta1", "betas", SettingKind::Fraction, 0.9},
+                                                      {"beta2", "betas", SettingKind::Fraction, 0.999},
+                                                      {"epsilon", "epsilon", SettingKind::Positive, 1e-8}};
 static constexpr BiasCorrection kBiasCorrections[] = {{"bias_correction1", "beta1"}, {"bias_correction2", "beta2"}};
 
 const Optimizer kAdamw = {"adamw",
-                          kSettings,
+                          kAdamwSettings,
                           kBiasCorrections,
                           /*hasNarrowStates=*/true,
                           /*weightDecay=*/0.01,
@@ -84,6 +84,6 @@ const Optimizer kAdamw = {"adamw",
                             return SmallVector<StringRef>{"m", "v"};
                           },
                           /*problem=*/nullptr,
-                          build};
+                          buildAdamw};
 
 } // namespace tessera::train

@@ -46,7 +46,7 @@ SmallVector<Value> LionUpdateOp::decompose(UpdateBuilder &b) {
   return {b.storedParam(newParam), b.storedState(newM, 0)};
 }
 
-static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &parts) {
+static Operation *buildLion(OpBuilder &builder, Location loc, const UpdateParts &parts) {
   auto number = [&](const char *name) { return builder.getF64FloatAttr(parts.settings.at(name)); };
   return LionUpdateOp::create(builder, loc, TypeRange{parts.param.getType(), parts.states[0].getType()}, parts.param,
                               parts.states[0], parts.grad, parts.hyper[0], parts.scale, /*offset=*/Value(),
@@ -55,16 +55,16 @@ static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &par
                               builder.getI64IntegerAttr(parts.decayElements), parts.clipValue);
 }
 
-static constexpr OptimizerSetting kSettings[] = {{"beta1", "betas", SettingKind::Fraction, 0.9},
-                                                 {"beta2", "betas", SettingKind::Fraction, 0.99}};
+static constexpr OptimizerSetting kLionSettings[] = {{"beta1", "betas", SettingKind::Fraction, 0.9},
+                                                     {"beta2", "betas", SettingKind::Fraction, 0.99}};
 
 const Optimizer kLion = {"lion",
-                         kSettings,
+                         kLionSettings,
                          /*biasCorrections=*/{},
                          /*hasNarrowStates=*/false,
                          /*weightDecay=*/0.01,
                          [](const OptimizerSettings &) { return SmallVector<StringRef>{"m"}; },
                          /*problem=*/nullptr,
-                         build};
+                         buildLion};
 
 } // namespace tessera::train

@@ -66,7 +66,7 @@ SmallVector<Value> SgdUpdateOp::decompose(UpdateBuilder &b) {
   return {b.storedParam(newParam), stored};
 }
 
-static Operation *build(OpBuilder &builder, Location loc, const UpdateParts &parts) {
+static Operation *buildSgd(OpBuilder &builder, Location loc, const UpdateParts &parts) {
   Value buffer = parts.states.empty() ? Value() : parts.states[0];
   return SgdUpdateOp::create(builder, loc, parts.param.getType(), buffer ? buffer.getType() : Type(), parts.param,
                              buffer, parts.grad, parts.hyper[0], parts.scale, /*offset=*/Value(), /*apply=*/Value(),
@@ -84,16 +84,16 @@ static std::string problem(const OptimizerSettings &settings) {
   return settings.at("nesterov") != 0 && settings.at("momentum") == 0 ? "nesterov needs a momentum" : "";
 }
 
-static constexpr OptimizerSetting kSettings[] = {{"momentum", "momentum", SettingKind::Fraction, 0.0},
-                                                 {"nesterov", "nesterov", SettingKind::Switch, 0.0}};
+static constexpr OptimizerSetting kSgdSettings[] = {{"momentum", "momentum", SettingKind::Fraction, 0.0},
+                                                    {"nesterov", "nesterov", SettingKind::Switch, 0.0}};
 
 const Optimizer kSgd = {"sgd",
-                        kSettings,
+                        kSgdSettings,
                         /*biasCorrections=*/{},
                         /*hasNarrowStates=*/false,
                         /*weightDecay=*/0.0,
                         states,
                         problem,
-                        build};
+                        buildSgd};
 
 } // namespace tessera::train
