@@ -80,6 +80,11 @@ Node parseNode(const Cursor &at, int depth) {
   for (size_t i = 0; i < count && !at.failed(); ++i)
     node.inputs.push_back(parseNamedArgument(inputs.element(i), depth));
   node.outputs = parseArguments(at.field("outputs"), depth);
+  // PyTorch 2.6 does not write the names of nodes; that of a result is unique, too.
+  for (const Argument &output : node.outputs)
+    for (const std::string &result : namesOf(output))
+      if (node.name.empty())
+        node.name = result;
   parseMetadata(at.field("metadata"), node);
   if (auto single = at.optional("is_hop_single_tensor_return"))
     node.singleTensorReturn = single->boolean();

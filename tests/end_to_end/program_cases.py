@@ -71,6 +71,52 @@ def names_views_and_checks(test, folder):
     test.assertTrue(found.same, found.line())
 
 
+class Rotary(torch.nn.Module):
+    """Several functions of one buffer, and two multiples of the size of a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(6, 6)
+        self.register_buffer("angle", torch.arange(6.0))
+
+    def forward(self, x):
+        h = self.line(x) * self.angle.cos() + x * self.angle.sin()
+        return h.reshape(2 * x.shape[0], 3).square().reshape(6 * x.shape[0]).mean() * self.angle[1:3].sum()
+
+
+@case
+def functions_of_one_constant(test, folder):
+    found = tessera.verify(Rotary(), example(), loss="output:output", steps=3)
+    test.assertTrue(found.same, found.line())
+
+
+class Hidden(torch.nn.Module):
+    """A TransformerEncoder and TransformerDecoder whose masks hide what is `behind` or more later, and the loss of a Gaussian."""
+
+    def __init__(self, behind):
+        super().__init__()
+        options = {"d_model": 8, "nhead": 2, "dim_feedforward": 12, "dropout": 0.0, "batch_first": True}
+        self.encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(**options), 2)
+        self.decoder = torch.nn.TransformerDecoder(torch.nn.TransformerDecoderLayer(**options), 1)
+        self.register_buffer("hidden", torch.ones(6, 6, dtype=torch.bool).triu(behind))
+        self.register_buffer("causal", torch.nn.Transformer.generate_square_subsequent_mask(6))
+
+    def forward(self, x):
+        h = self.decoder(x, self.encoder(x, mask=self.hidden), tgt_mask=self.causal, memory_mask=self.hidden)
+        variance = torch.nn.functional.softplus(h[..., :4])
+        return torch.nn.functional.gaussian_nll_loss(h[..., 4:], x[..., :4], variance, full=True)
+
+
+@case
+def masks_and_variances_that_pytorch_looks_into(test, folder):
+    """TransformerEncoder compares a mask with the causal one, and gaussian_nll_loss its variances with 0."""
+    torch.manual_seed(0)
+    for behind in 1, 2:
+        with test.assertWarnsRegex(UserWarning, r"negative variances is left out: .*ValueError: \S*program_cases.py:\d+: return"):
+            found = tessera.verify(Hidden(behind), (torch.randn(4, 6, 8),), loss="output:output", steps=3)
+        test.assertTrue(found.same, found.line())
+
+
 class Branches(torch.nn.Module):
     """Branches on values; `kind` says which."""
 

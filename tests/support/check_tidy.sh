@@ -2,8 +2,8 @@
 # clang-tidy finds nothing in the runtime, and on request in the rest of the tree.
 #
 # The sources of one folder are checked as one unit, since most of the time goes into the headers they share: the runtime
-# takes two minutes of two cores instead of seven. MLIR's headers make a unit of the compiler slow, so CI checks of it
-# what the last commit changed, in four folders at the most.
+# takes two minutes of two cores instead of seven. MLIR's headers make a unit of the compiler slow, so that CI checks the
+# runtime only.
 #
 #   check_tidy.sh [BUILD]                   the runtime. BUILD: a configured and built folder (build/release)
 #   check_tidy.sh [BUILD] --changed [REV]   sources elsewhere that changed since REV (HEAD~1), in four folders at the most

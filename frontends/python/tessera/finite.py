@@ -4,9 +4,11 @@ since they depend on data: they are decided as for finite numbers."""
 import operator
 
 import torch
+from torch.nn.functional import gaussian_nll_loss
 from torch.overrides import TorchFunctionMode
 
 from .errors import outside_line
+from .value_checks import without_variance_check
 
 Tensor = torch.Tensor
 CHECKS = {torch.isfinite: True, Tensor.isfinite: True,
@@ -26,11 +28,12 @@ ENDS = {Tensor.__bool__, Tensor.item, Tensor.tolist}
 class FiniteAssumed(TorchFunctionMode):
     """While it is active, a condition that follows from such checks of what is trained alone is what it is for finite numbers; any
     other one is as before: infinite numbers of inputs, such as masks, are meant. lines: where conditions were decided,
-    "file:line: code"."""
+    "file:line: code". variances: where gaussian_nll_loss did not check its variances."""
 
     def __init__(self):
         super().__init__()
-        self.known, self.lines = {}, []  # by id: (tensor, so that the id stays its own; its version; what all its elements are)
+        self.lines, self.variances = [], []
+        self.known = {}  # by id: (tensor, so that the id stays its own; its version; what all its elements are)
 
     def of(self, value):
         """What all elements of a tensor are, or a number itself; None if that is not known."""
@@ -60,6 +63,9 @@ class FiniteAssumed(TorchFunctionMode):
         if function in ENDS and args and self.of(args[0]) is not None and args[0].numel() == 1:
             self.lines.append(outside_line())
             return self.of(args[0])
+        if function is gaussian_nll_loss and isinstance(args[2] if len(args) > 2 else kwargs["var"], Tensor):
+            self.variances.append(outside_line())
+            return without_variance_check(function, args, kwargs or {})
         result = function(*args, **(kwargs or {}))
         if isinstance(result, Tensor):
             value = self.result_of(function, args) if args and isinstance(args[0], Tensor) else None

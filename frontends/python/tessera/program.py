@@ -18,6 +18,7 @@ from .finite import FiniteAssumed
 from .module_checks import check_parameters, has_values
 from .module_step import attributes_kept, global_hooks_kept, has_own_modes, in_mode, kept, modes_after
 from .program_check import check_program
+from .value_checks import masks_kept
 from .weight_map import note_of
 from .weightless import as_fake, mode_of
 
@@ -157,6 +158,9 @@ def export(module, example_inputs, *, dynamic=None, kwargs=None, check=True, eva
     if finite.lines:
         warnings.warn("checks whether numbers are finite are left out, and the program goes on as if they were; training skips a "
                       f"step whose numbers are not finite: {listed(dict.fromkeys(finite.lines), 3)}", stacklevel=2)
+    if finite.variances:
+        warnings.warn("gaussian_nll_loss's check for negative variances is left out: a program takes them as eps, where PyTorch raises "
+                      f"ValueError: {listed(dict.fromkeys(finite.variances), 3)}", stacklevel=2)
     tell_fixed(made, named, choices[0], dynamic, reason)
     made.versions = versions_of(program)  # the checks have changed weights, and set them back
     return made
@@ -175,7 +179,7 @@ def traced(module, inputs, kwargs, named, choices):
         shapes = shapes_for(module, named, len(inputs), wanted)
         for _ in range(3):  # torch.export suggests one range after the other
             try:
-                with quiet(), global_hooks_kept(), kept(module, with_parameters=False):
+                with quiet(), global_hooks_kept(), kept(module, with_parameters=False), masks_kept():
                     program = torch.export.export(module, inputs, kwargs, strict=False, dynamic_shapes=shapes)
                 return without_leftovers(program), reason
             except Exception as why:  # torch has no common class for what its exporter raises
