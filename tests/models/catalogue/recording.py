@@ -47,7 +47,7 @@ def data_of(row, model):
         data["targets"] = generator.integers(0, result.shape[-1], shape).astype(numpy.int32)
         if len(shape) > 1:  # some do not count, but never all of a sample
             data["targets"][..., 1:][generator.random((*shape[:-1], shape[-1] - 1)) < 0.1] = loss.ignore_index
-    return data, examples, loss
+    return training.Samples(data), examples, loss
 
 
 def save_arrays(arrays, path):

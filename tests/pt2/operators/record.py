@@ -72,7 +72,7 @@ def reference(model, data):
     """(PyTorch's training, what is rounding)."""
     names = list(data)
     examples = [torch.from_numpy(array[:BATCH]) for array in data.values()]
-    setting = (model, examples, names, ["output"], data, LOSS, STEPS)
+    setting = (model, examples, names, ["output"], training.Samples(data), LOSS, STEPS)
     random = TesseraRandom()
     want = training.reference(*setting, random=random)
     if not numpy.all(numpy.isfinite(want.losses)):
