@@ -10,9 +10,20 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
-COUNTS = re.compile(r"(\d+) passed, (\d+) failed\n\Z")
+LONGEST = 3600  # seconds of one file
+
+
+class Counted(unittest.TextTestResult):
+    """Counts the tests that passed: a skipped test is not one."""
+
+    passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
 
 
 def run_file(directory, file, patterns):
@@ -21,22 +32,31 @@ def run_file(directory, file, patterns):
     if patterns:
         loader.testNamePatterns = [pattern if "*" in pattern else f"*{pattern}*" for pattern in patterns]
     suite = loader.discover(directory, pattern=file, top_level_dir=directory)
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Counted).run(suite)
     bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
-    # A skipped test is not a passed one.
-    return max(0, result.testsRun - bad - len(result.skipped)), bad
+    if not patterns and not result.testsRun and not result.skipped and not bad:
+        print(f"{file} has no tests")
+        bad = 1
+    return result.passed, bad
 
 
 def start_file(directory, file, patterns):
     """Runs the tests of one file in a process of its own; returns what it printed, and the counts."""
-    command = [sys.executable, os.path.abspath(__file__), directory, "--file", file]
-    for pattern in patterns:
-        command += ["-k", pattern]
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    counts = COUNTS.search(run.stdout)
-    if not counts:
-        return f"{run.stdout}\n{file} ended with status {run.returncode}\n", 0, 1
-    return run.stdout[: counts.start()], int(counts[1]), int(counts[2])
+    with tempfile.TemporaryFile() as printed, tempfile.NamedTemporaryFile("r") as counts:
+        command = [sys.executable, os.path.abspath(__file__), directory, "--file", file, "--counts", counts.name]
+        for pattern in patterns:
+            command += ["-k", pattern]
+        try:
+            status = subprocess.run(command, stdout=printed, stderr=subprocess.STDOUT, timeout=LONGEST).returncode
+        except subprocess.TimeoutExpired:
+            status = f"nothing in {LONGEST} s"
+        printed.seek(0)
+        output = printed.read().decode(errors="replace")
+        passed, failed = map(int, counts.read().split() or (0, 0))
+    if status != (1 if failed else 0):
+        output += f"{file} ended with {status}, after {passed} passed and {failed} failed\n"
+        failed += 1
+    return output, passed, failed
 
 
 def main():
@@ -45,25 +65,37 @@ def main():
     parser.add_argument("-j", type=int, default=1, metavar="N", help="files that run at the same time (1)")
     parser.add_argument("-k", action="append", default=[], metavar="PATTERN", help="only tests whose name contains or matches this")
     parser.add_argument("--file", help=argparse.SUPPRESS)
+    parser.add_argument("--counts", help=argparse.SUPPRESS)
     options = parser.parse_args()
     directory = os.path.abspath(options.directory)
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     if options.file:
         passed, failed = run_file(directory, options.file, options.k)
-        print(f"{passed} passed, {failed} failed")
+        with open(options.counts, "w") as counts:
+            print(passed, failed, file=counts)
         return 1 if failed else 0
 
     files = [entry for entry in os.scandir(directory) if re.fullmatch(r"test_.*\.py", entry.name)]
-    files.sort(key=lambda entry: -entry.stat().st_size)  # long ones first, so that all workers end together
+    files.sort(key=lambda entry: -entry.stat().st_size)
     passed = failed = 0
+    bad_files = []
     with concurrent.futures.ThreadPoolExecutor(options.j) as workers:
         runs = [workers.submit(start_file, directory, entry.name, options.k) for entry in files]
-        for run in concurrent.futures.as_completed(runs):
-            output, good, bad = run.result()
-            print(output, end="", flush=True)
-            passed, failed = passed + good, failed + bad
+        try:
+            for run in concurrent.futures.as_completed(runs):
+                output, good, bad = run.result()
+                print(output, end="", flush=True)
+                passed, failed = passed + good, failed + bad
+                if bad:
+                    bad_files.append(output)
+        except BaseException:
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
+    if bad_files:
+        print("\n== once more, the files with failures", *bad_files, sep="\n")
     if passed + failed == 0:
-        failed = 1  # no test was found
+        failed = 1
+        print("no test was found")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
