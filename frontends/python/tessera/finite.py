@@ -63,7 +63,7 @@ class FiniteAssumed(TorchFunctionMode):
         if function in ENDS and args and self.of(args[0]) is not None and args[0].numel() == 1:
             self.lines.append(outside_line())
             return self.of(args[0])
-        if function is gaussian_nll_loss and isinstance(args[2] if len(args) > 2 else kwargs["var"], Tensor):
+        if function is gaussian_nll_loss and isinstance(args[2] if len(args) > 2 else (kwargs or {}).get("var"), Tensor):
             self.variances.append(outside_line())
             return without_variance_check(function, args, kwargs or {})
         result = function(*args, **(kwargs or {}))
