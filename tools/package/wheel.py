@@ -28,6 +28,7 @@ def pure_wheel(folder):
     """Builds the wheel of the Python package alone, from a copy of its sources. Returns its path."""
     copy = os.path.join(folder, "python")
     shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("build", "__pycache__", "*.egg-info"))
+    shutil.copy(os.path.join(SOURCES, "..", "..", "LICENSE"), copy)  # which setuptools packs
     script = f"import setuptools.build_meta as backend; print(backend.build_wheel({folder!r}))"
     done = subprocess.run([sys.executable, "-c", script], cwd=copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
