@@ -14,7 +14,7 @@ def causal_hint(mask, is_causal=None, size=None):
 
 @contextlib.contextmanager
 def replaced(owner, name, function):
-    """While it is open, the attribute `name` of a module is `function`."""
+    """While it is open, the attribute `name` of a module or class is `function`."""
     before = getattr(owner, name)
     setattr(owner, name, function)
     try:
@@ -29,6 +29,10 @@ def masks_kept():
 
 
 def without_variance_check(function, args, kwargs):
-    """gaussian_nll_loss without its look for negative variances, for which it raises ValueError; it clamps them to eps in any case."""
-    with replaced(torch, "any", lambda *_: False):  # its only use there
-        return function(*args, **kwargs)
+    """gaussian_nll_loss without its look for negative variances, for which it raises ValueError. It clamps them to eps under
+    no_grad, so that the slope stays 1, which torch.export loses: what is below eps becomes eps here, with that slope."""
+    given = dict(zip(("input", "target", "var", "full", "eps", "reduction"), args)) | kwargs
+    var, eps = given["var"], given.get("eps", 1e-6)
+    given["var"] = torch.where(var < eps, var - var.detach() + eps, var)
+    with replaced(torch, "any", lambda *_: False), replaced(torch.Tensor, "clamp_", lambda tensor, min: tensor):
+        return function(**given)
